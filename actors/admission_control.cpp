@@ -26,7 +26,7 @@ core::result<void> admission_control::admit(std::string_view model, std::uint32_
     return overloaded(wait_for_prompts(tokens - limits_.queue_tokens + 1),
                       fmt::format("prompts of {} tokens wait for {}, which takes no more from {} on", tokens,
                                   model, limits_.queue_tokens));
-  if (auto soon = judge_wait(model, {}); !soon) return soon;
+  if (auto soon = check_wait(model, {}); !soon) return soon;
   auto jobs = jobs_.load(relaxed);
   do {
     if (jobs > most - choices) return full(model, jobs, choices);
@@ -45,7 +45,7 @@ core::error admission_control::full(std::string_view model, std::uint32_t jobs, 
       wait, fmt::format("{} has {} jobs running or waiting, and no room for {} more", model, jobs, choices));
 }
 
-core::result<void> admission_control::judge_wait(std::string_view model, core::duration before) const {
+core::result<void> admission_control::check_wait(std::string_view model, core::duration before) const {
   const double wait = seconds(before) + seconds(predicted_wait()), most = seconds(limits_.queue_wait);
   if (wait <= most) return {};
   return overloaded(

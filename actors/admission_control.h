@@ -52,7 +52,7 @@ class admission_control {
   core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
 
   // Limit 3 for a job whose text has to wait for `before` first: overloaded, or success. Admits nothing.
-  core::result<void> judge_wait(std::string_view model, core::duration before) const;
+  core::result<void> check_wait(std::string_view model, core::duration before) const;
 
   std::uint32_t waiting() const noexcept;  // admitted jobs beyond the size of the batch
   // The wait of a job that is admitted now, without the wait of its text.

@@ -54,7 +54,7 @@ class owner {
 
   bool idle() const {
     for (const auto& e : engines_)
-      if (e.does && !e.does->idle()) return false;
+      if (e.engine && !e.engine->idle()) return false;
     return true;
   }
 
@@ -69,15 +69,15 @@ class owner {
 
   void step_engines() {
     for (auto& e : engines_) {
-      if (!e.does || e.does->idle() || e.due > time_.now()) continue;
-      const auto done = e.does->step();
+      if (!e.engine || e.engine->idle() || e.due > time_.now()) continue;
+      const auto done = e.engine->step();
       e.due = done.wait_until;
       e.note_pace(time_.now(), done, options_.max_batch);
       if (done.rows > 0) {
         meter_.add(time_.now(), done.tokens, done.took);
         board_->beat(time_.now(), true);
       }
-      if (const auto fault = e.does->fault()) {
+      if (const auto fault = e.engine->fault()) {
         device_failed(*fault);
         break;
       }
@@ -91,7 +91,7 @@ class owner {
   time_point due() const {
     auto first = time_point::max();
     for (const auto& e : engines_)
-      if (e.does && !e.does->idle()) first = std::min(first, e.due);
+      if (e.engine && !e.engine->idle()) first = std::min(first, e.due);
     return first;
   }
 
@@ -99,7 +99,7 @@ class owner {
 
   // Called before the owner waits for mail or until the next step is due. It sends no heartbeat: a device
   // that makes the owner wait for long is not healthy.
-  void pause(time_point until) {
+  void before_wait(time_point until) {
     core::contained(*seen_, "the owner's news", [this, until] {
       outbox_.flush();
       const auto now = time_.now();
@@ -109,7 +109,7 @@ class owner {
   }
 
   // Called before the owner waits for mail while it has no work. Publishes all news, and checks the engines.
-  void rest() {
+  void before_idling() {
     core::contained(*seen_, "the owner's news", [this] {
       outbox_.flush();
       publish();
@@ -122,12 +122,12 @@ class owner {
   void on(submit_job& m) {
     m.stream->out = &outbox_;
     if (idle()) board_->beat(time_.now(), true);
-    auto& e = engine(m.engine);
-    if (!e.does) return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
-    if (e.does->idle()) e.pace.wake(time_.now());
+    auto& e = place(m.engine);
+    if (!e.engine) return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
+    if (e.engine->idle()) e.pace.wake(time_.now());
     m.job.sink = m.stream;
     try {
-      e.does->submit(std::move(m.job));
+      e.engine->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
       seen_->note("a job on its way into the engine", std::current_exception());
       return finish(*m.stream,
@@ -144,28 +144,28 @@ class owner {
   }
 
   void on(cancel_job& m) {
-    auto& e = engine(m.engine);
-    if (!e.does) return;
-    e.does->cancel(m.id, m.why);
+    auto& e = place(m.engine);
+    if (!e.engine) return;
+    e.engine->cancel(m.id, m.why);
     e.due = {};
-    if (const auto fault = e.does->fault()) device_failed(*fault);
+    if (const auto fault = e.engine->fault()) device_failed(*fault);
   }
 
-  void on(rest_job& m) {
-    m.stream->rest_told.store(false);  // before the wish is read: a later wish sends a message of its own
-    const auto until = m.stream->rest_until.load();
-    auto& e = engine(m.engine);
-    if (!e.does) return;
+  void on(pause_job& m) {
+    m.stream->pause_told.store(false);  // before the wish is read: a later wish sends a message of its own
+    const auto until = m.stream->pause_until.load();
+    auto& e = place(m.engine);
+    if (!e.engine) return;
     if (until == core::time_point::min())
-      e.does->resume(m.stream->id);
+      e.engine->resume(m.stream->id);
     else
-      e.does->pause(m.stream->id, until);
+      e.engine->pause(m.stream->id, until);
     e.due = {};
   }
 
   void on(time_came&) {}
 
-  core::result<std::unique_ptr<opened_model>> open(const model_spec& spec, const load_progress& progress) {
+  core::result<std::unique_ptr<ready_model>> open(const model_spec& spec, const model_progress& progress) {
     if (!backend_ && options_.device != "sim") {
       auto made =
           core::make_backend(options_.device, options_.threads, options_.deterministic, options_.activations);
@@ -184,7 +184,7 @@ class owner {
     restarted_at_ = now;
     board_->fail(again ? why.message : why.message + "; it failed twice within a minute and stays down");
     for (auto& e : engines_)
-      if (e.does) e.does->fail(why);
+      if (e.engine) e.engine->fail(why);
     close_all();
     outbox_.flush();
     if (!again) return;
@@ -206,8 +206,9 @@ class owner {
     for (auto& e : engines_) {
       auto again = open(e.spec, {});
       if (!again) return again.error();
-      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer,
-                                              (*again)->config, time_, masks_);
+      e.engine = std::make_unique<core::engine>(std::move((*again)->weights),
+                                                core::token_table(*e.served->tokenizer), (*again)->config,
+                                                time_, masks_);
       e.due = {};
     }
     return {};
@@ -219,7 +220,7 @@ class owner {
       m.answer(load_model::result(opened.error()));
       return after_refusal();
     }
-    const std::shared_ptr<opened_model> model = std::move(*opened);
+    const std::shared_ptr<ready_model> model = std::move(*opened);
     const std::shared_ptr<served_model> served(model, &model->served);
     const auto id = static_cast<engine_id>(engines_.size());
     model->served.engine = id;
@@ -230,14 +231,14 @@ class owner {
     served->cancel = [to = self_, id](const core::job_id& job, core::finish_reason why) {
       core::insist([&] { to.tell(cancel_job(job, id, why)); });
     };
-    served->rest = [to = self_, id](job_stream::owner_end stream) {
-      to.tell(rest_job(std::move(stream), id));
+    served->pause = [to = self_, id](job_stream::owner_end stream) {
+      to.tell(pause_job(std::move(stream), id));
     };
     served->constraints =
         std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting(),
                                            options_.grammar_time, constraints_);
-    auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config,
-                                                 time_, masks_);
+    auto engine = std::make_unique<core::engine>(
+        std::move(model->weights), core::token_table(*served->tokenizer), model->config, time_, masks_);
     engines_.push_back({std::move(engine), {}, m.spec, served, {}, {}, {}});
     publish();
     m.answer(load_model::result(served));
@@ -255,7 +256,7 @@ class owner {
   // A lost page is a fault of the engine. Readiness reports the fault before the memory runs out.
   void check_books() {
     for (const auto& e : engines_)
-      if (auto wrong = e.does ? e.does->check_integrity() : std::string(); !wrong.empty())
+      if (auto wrong = e.engine ? e.engine->check_integrity() : std::string(); !wrong.empty())
         board_->fail("the books do not balance: " + wrong);
   }
 
@@ -270,9 +271,9 @@ class owner {
     p->engines.reserve(engines_.size());
     for (const auto& e : engines_) {
       p->engines.push_back(e.look());
-      if (!e.does) continue;
+      if (!e.engine) continue;
       listed_.clear();
-      e.does->list(listed_);
+      e.engine->list(listed_);
       for (const auto& s : listed_) p->jobs.push_back({s, e.served->engine});
     }
     p->tokens_per_s = meter_.tokens_per_s(p->at);
@@ -292,8 +293,9 @@ class owner {
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_;
   outbox outbox_{board_->cancel_to_release};
-  struct running {
-    std::unique_ptr<core::engine> does;
+  // Where an engine of one model stands, also while there is none.
+  struct engine_place {
+    std::unique_ptr<core::engine> engine;  // null: the device is down
     time_point due{};  // nothing to do before then, unless a message comes
     model_spec spec;   // what it was made from
     std::shared_ptr<const served_model> served;
@@ -303,21 +305,21 @@ class owner {
 
     // Destroys the engine, and keeps what it counted.
     void close() {
-      if (!does) return;
+      if (!engine) return;
       const engine_picture last = look();
       past_totals = last.counts;
       past_measures = last.measures;
-      does.reset();
+      engine.reset();
     }
 
     engine_picture look() const {
       engine_picture p;
       static_cast<core::engine_totals&>(p.counts) = past_totals;
       p.measures = past_measures;
-      if (!does) return p;
-      p.counts += does->counts();
-      p.measures += does->measures();
-      p.bad_endings = does->bad_endings();
+      if (!engine) return p;
+      p.counts += engine->counts();
+      p.measures += engine->measures();
+      p.bad_endings = engine->bad_endings();
       return p;
     }
 
@@ -329,9 +331,9 @@ class owner {
       served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
     }
   };
-  running& engine(engine_id id) { return engines_[static_cast<std::size_t>(id)]; }
+  engine_place& place(engine_id id) { return engines_[static_cast<std::size_t>(id)]; }
 
-  std::vector<running> engines_;  // by id, in the order of their loads
+  std::vector<engine_place> engines_;                // by id, in the order of their loads
   std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
   std::optional<time_point> restarted_at_;
   std::vector<core::sequence_view> listed_;
@@ -344,10 +346,10 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
   while (!self.stopping()) {
     while (auto m = self.try_receive()) o->accept(*m);
     if (o->idle()) {
-      o->rest();
+      o->before_idling();
       if (auto m = co_await self.async_receive()) o->accept(*m);
     } else if (const auto due = o->due(); due > o->now()) {
-      o->pause(due);  // nothing to do before then but read the mail
+      o->before_wait(due);  // nothing to do before then but read the mail
       if (auto m = co_await self.async_receive()) o->accept(*m);
     } else {
       o->step();

@@ -97,7 +97,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void cancel_here(core::finish_reason why);
   // Asks the owner to pause the job until `until`; nullopt: to let it go on. At most one message of a job is
   // in the mailbox: the owner reads the latest wish.
-  void rest(std::optional<core::time_point> until);
+  void pause(std::optional<core::time_point> until);
   // Calls every reader.
   void changed();
   // Ends the job: sets the phase to done and tells at_end and the readers.
@@ -173,8 +173,8 @@ struct job_stream::state_block final : core::token_sink, waker {
 
   // --- Any thread, seldom.
   // Until when the job has to pause; min(): it has to go on.
-  std::atomic<core::time_point> rest_until{core::time_point::min()};
-  std::atomic<bool> rest_told{false};  // a rest_job is in the owner's mailbox; the owner clears it
+  std::atomic<core::time_point> pause_until{core::time_point::min()};
+  std::atomic<bool> pause_told{false};  // a pause_job is in the owner's mailbox; the owner clears it
 };
 
 // The jobs that have tokens or endings to publish. flush() publishes all of them and wakes each shard with

@@ -261,11 +261,11 @@ void job_stream::state_block::cancel_here(finish_reason why) {
   }
 }
 
-void job_stream::state_block::rest(std::optional<core::time_point> until) {
+void job_stream::state_block::pause(std::optional<core::time_point> until) {
   if (now != phase::running) return;
-  rest_until.store(until.value_or(core::time_point::min()));
-  if (rest_told.exchange(true)) return;  // the owner has not read the last message yet
-  core::insist([&] { model->rest(std::static_pointer_cast<state_block>(shared_from_this())); });
+  pause_until.store(until.value_or(core::time_point::min()));
+  if (pause_told.exchange(true)) return;  // the owner has not read the last message yet
+  core::insist([&] { model->pause(std::static_pointer_cast<state_block>(shared_from_this())); });
 }
 
 void job_stream::state_block::end(outcome o) {
@@ -314,8 +314,8 @@ std::uint32_t job_stream::prompt_tokens() const noexcept { return s_->model ? s_
 const token_log& job_stream::log() const noexcept { return s_->log; }
 core::time_point job_stream::created() const noexcept { return s_->created; }
 
-void job_stream::pause(core::time_point until) { s_->rest(until); }
-void job_stream::resume() { s_->rest(std::nullopt); }
+void job_stream::pause(core::time_point until) { s_->pause(until); }
+void job_stream::resume() { s_->pause(std::nullopt); }
 
 namespace {
 const std::string none;

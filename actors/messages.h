@@ -25,7 +25,7 @@ struct model_spec {
 };
 
 // Progress of a load, in bytes. Called on the owner's thread.
-using load_progress = std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)>;
+using model_progress = std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)>;
 
 // `stream` becomes the job's sink when the owner takes the job.
 struct submit_job {
@@ -44,26 +44,26 @@ struct cancel_job {
   cancel_job(core::job_id i, engine_id e, core::finish_reason w) : id(i), engine(e), why(w) {}
 };
 
-// Lets a job pause or go on, as its stream wishes by now (state_block::rest_until).
-struct rest_job {
+// Lets a job pause or go on, as its stream wishes by now (state_block::pause_until).
+struct pause_job {
   job_stream::owner_end stream;
   engine_id engine;
-  rest_job(job_stream::owner_end s, engine_id e) : stream(std::move(s)), engine(e) {}
+  pause_job(job_stream::owner_end s, engine_id e) : stream(std::move(s)), engine(e) {}
 };
 
 // Loads a model, makes its engine and answers with the served model or the error.
 struct load_model {
   using result = core::result<std::shared_ptr<const served_model>>;
   model_spec spec;
-  load_progress progress;
+  model_progress progress;
   reply<result> answer;
-  load_model(model_spec s, load_progress p, reply<result> a)
+  load_model(model_spec s, model_progress p, reply<result> a)
       : spec(std::move(s)), progress(std::move(p)), answer(std::move(a)) {}
 };
 
 // Timer message: the time has come at which a paced owner has to step again.
 struct time_came {};
 
-using owner_msg = std::variant<submit_job, cancel_job, rest_job, load_model, time_came>;
+using owner_msg = std::variant<submit_job, cancel_job, pause_job, load_model, time_came>;
 
 }  // namespace weir::actors

@@ -72,26 +72,26 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
-core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec, const owner_options& o) {
+core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, const owner_options& o) {
   if (o.kv) return core::bad_param("kv-type", "--kv-type: sim has no keys and values to store");
   const auto colon = spec.source.find(':');
   const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
   if (!sim) return sim.error();
-  auto m = std::make_unique<opened_model>();
+  auto m = std::make_unique<ready_model>();
   m->weights = core::make_sim_model(*sim, [](core::duration d) { std::this_thread::sleep_for(d); });
   m->served.tokenizer = core::make_sim_tokenizer();
   m->served.chat = core::chat_template::chatml();
   return m;
 }
 
-core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, const owner_options& o,
-                                                        std::shared_ptr<const kernels::backend> backend) {
+core::result<std::unique_ptr<ready_model>> open_random(const model_spec& spec, const owner_options& o,
+                                                       std::shared_ptr<const kernels::backend> backend) {
   const auto shape = core::parse_random_model(std::string_view(spec.source).substr(7),
                                               o.max_seq_len ? o.max_seq_len : random_context);
   if (!shape) return shape.error();
   auto loaded = core::make_random_model(*shape, std::move(backend), 1, o.kv);
   if (!loaded) return loaded.error();
-  auto m = std::make_unique<opened_model>();
+  auto m = std::make_unique<ready_model>();
   m->weights = std::move(loaded->weights);
   m->served.tokenizer = core::make_numbered_tokenizer(m->weights->info().vocab_size);
   m->served.chat = core::chat_template::chatml();
@@ -99,7 +99,7 @@ core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, 
 }
 
 // Refuses a model whose weights and first page do not fit. This is checked before the files are read.
-core::result<void> judge_room(const model_spec& spec, const owner_options& o, const kernels::backend& on) {
+core::result<void> check_room(const model_spec& spec, const owner_options& o, const kernels::backend& on) {
   const auto free = available_memory(&on);
   if (!free) return {};
   const auto found = core::inspect_model(spec.source, on, o.kv);
@@ -113,13 +113,13 @@ core::result<void> judge_room(const model_spec& spec, const owner_options& o, co
                           reserve >> 20);
 }
 
-core::result<std::unique_ptr<opened_model>> open_files(const model_spec& spec, const owner_options& o,
-                                                       std::shared_ptr<const kernels::backend> backend,
-                                                       const load_progress& progress) {
+core::result<std::unique_ptr<ready_model>> open_files(const model_spec& spec, const owner_options& o,
+                                                      std::shared_ptr<const kernels::backend> backend,
+                                                      const model_progress& progress) {
   if (!std::filesystem::exists(spec.source))
     return core::bad_param("model", "--model {}: there is no such directory or file", spec.source);
-  if (const auto fits = judge_room(spec, o, *backend); !fits) return fits.error();
-  auto m = std::make_unique<opened_model>();
+  if (const auto fits = check_room(spec, o, *backend); !fits) return fits.error();
+  auto m = std::make_unique<ready_model>();
   auto tokenizer = core::load_tokenizer(spec.source);
   if (!tokenizer) return tokenizer.error();
   m->served.tokenizer = std::move(*tokenizer);
@@ -164,9 +164,9 @@ std::string name_of_source(const std::string& source) {
   return last.ends_with(".gguf") ? last.substr(0, last.size() - 5) : last;
 }
 
-core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
-                                                       std::shared_ptr<const kernels::backend> backend,
-                                                       const load_progress& progress) {
+core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& o,
+                                                      std::shared_ptr<const kernels::backend> backend,
+                                                      const model_progress& progress) {
   const auto memory = [&] {
     return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{};
   };

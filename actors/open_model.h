@@ -14,7 +14,7 @@ namespace weir::actors {
 struct owner_options;
 
 // A model whose engine is still to be made.
-struct opened_model {
+struct ready_model {
   std::unique_ptr<core::model> weights;  // with its KV pages allocated, and warmed up
   core::engine_config config;
   served_model served;  // submit and cancel are not set yet
@@ -30,8 +30,8 @@ void set_slices(core::engine_config& c, const owner_options& o, bool own_device)
 // Loads a model, allocates its pages and warms it up. Owner's thread only. `backend` is null for the
 // simulated device. Errors name the file and field, or the option, that is wrong; does_not_fit where memory
 // is short.
-core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
-                                                       std::shared_ptr<const kernels::backend> backend,
-                                                       const load_progress& progress);
+core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& o,
+                                                      std::shared_ptr<const kernels::backend> backend,
+                                                      const model_progress& progress);
 
 }  // namespace weir::actors

@@ -51,7 +51,7 @@ struct served_model {
   // Asks the owner to end a job.
   std::function<void(const core::job_id&, core::finish_reason)> cancel;
   // Asks the owner to read whether a job has to pause. At most one such question of a job is in the mailbox.
-  std::function<void(job_stream::owner_end)> rest;
+  std::function<void(job_stream::owner_end)> pause;
 };
 
 }  // namespace weir::actors

@@ -117,7 +117,7 @@ struct service::parts {
                                                         model_list::model_ptr model, const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
-  core::result<> judge(arrival& a);
+  core::result<> check(arrival& a);
 
   const timekeeper& time;
   const std::shared_ptr<const core::clock> lasting;  // for the streams
@@ -145,10 +145,10 @@ service::service(service_options o, const timekeeper& time)
 
 service::~service() = default;
 
-void service::load(load_progress progress, executor ex, std::function<void(core::result<>)> done) {
+void service::load(model_progress progress, executor ex, std::function<void(core::result<>)> done) {
   const auto board = p_->load_so_far;
-  load_progress both = [board, progress = std::move(progress)](const std::string& model, std::uint64_t done,
-                                                               std::uint64_t total) {
+  model_progress both = [board, progress = std::move(progress)](const std::string& model, std::uint64_t done,
+                                                                std::uint64_t total) {
     board->note({model, done, total});
     if (progress) progress(model, done, total);
   };
@@ -211,13 +211,13 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
   return s;
 }
 
-core::result<> service::parts::judge(arrival& a) {
+core::result<> service::parts::check(arrival& a) {
   if (draining.load(std::memory_order_relaxed))
     return core::make_error(errc::unavailable, "the server is shutting down");
   auto found = list.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
-  return a.model->admission->judge_wait(a.model->name, pool_of(a.asked).predicted_wait());
+  return a.model->admission->check_wait(a.model->name, pool_of(a.asked).predicted_wait());
 }
 
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
@@ -234,7 +234,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   } else if (!p_->share_prefixes) {
     a->prefix_owner = who.key;
   }
-  const auto fine = p_->judge(*a);
+  const auto fine = p_->check(*a);
   std::vector<std::shared_ptr<job_stream>> streams;
   std::optional<core::job_id> answer;
   const std::size_t choices = n * (1 + a->asked.more_inputs.size());
@@ -251,7 +251,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   } else if (!a->memory.resize(a->bytes() + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
   } else {
-    if (const auto& top = a->asked.top_logprobs)  // make_job() judges the number
+    if (const auto& top = a->asked.top_logprobs)  // make_job() checks the number
       for (const auto& c : a->choices)
         c->keep_logprobs(
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));

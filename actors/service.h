@@ -96,7 +96,7 @@ class service {
 
   // Loads the models one after the other on the owner's thread, which also calls `progress`. `done` gets the
   // result: the first error ends the load.
-  void load(load_progress progress, executor ex, std::function<void(core::result<>)> done);
+  void load(model_progress progress, executor ex, std::function<void(core::result<>)> done);
 
   // Submits a request and returns the stream of its job. The stream lives on `shard`; `changed` is its first
   // reader, as by job_stream::follow(). Errors are reported by the stream, as a refusal. REQUIRES: the

@@ -36,7 +36,7 @@ core::result<std::string> answer(acceptor& a, const acceptor::prepared* shared, 
     own = std::move(*made);
   }
   if (!own && !shared) return core::bad_param("", "the line has no constraint, nor has the command line");
-  const auto verdict = a.judge(own ? *own : *shared, parsed->subject);
+  const auto verdict = a.check(own ? *own : *shared, parsed->subject);
   if (!verdict) return verdict.error();
   return to_json(*verdict, mask);
 }
@@ -75,7 +75,7 @@ int run(const accept_options& o) {
   if (!o.batch.empty()) return run_batch(a, shared ? &*shared : nullptr, o);
   accept_subject subject{o.text, {}};
   if (!o.given_text) subject.text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  const auto verdict = a.judge(*shared, subject);
+  const auto verdict = a.check(*shared, subject);
   if (!verdict) return fail(verdict.error().message);
   std::cout << to_json(*verdict, o.mask) << '\n';
   return exit_code::done;

@@ -30,7 +30,7 @@ void show_device(const std::string& why_cpu) {
   if (!why_cpu.empty()) std::fprintf(stderr, "weir: device cpu (%s)\n", why_cpu.c_str());
 }
 
-actors::load_progress show_load_progress() {
+actors::model_progress show_load_progress() {
   if (on_terminal()) return bar;
   using clock = std::chrono::steady_clock;
   return [lines = actors::loading_lines(), began = clock::now()](const std::string& model, std::uint64_t done,

@@ -10,7 +10,7 @@
 namespace weir::apps {
 
 // Loading begins with this call.
-actors::load_progress show_load_progress();
+actors::model_progress show_load_progress();
 
 // Whether stderr is a terminal.
 bool on_terminal();

@@ -19,17 +19,22 @@ error bad_logits(std::uint32_t position) {
 
 }  // namespace
 
-engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c,
-                     const clock& clk, std::shared_ptr<grammar::mask_helpers> h)
+engine::state::state(std::unique_ptr<model> m, token_table t, engine_config c, const clock& clk,
+                     std::shared_ptr<grammar::mask_helpers> h)
     : device(std::move(m)),
-      text(*t),
+      text(std::move(t)),
       config(c),
       time(clk),
       helpers(std::move(h)),
       tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
       pool(c.kv_pages, tier.get()),
-      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}, pool, *device,
-           c.slo) {
+      plan(c.max_batch,
+           {.rows = c.prefill_rows,
+            .while_decoding = c.step_target,
+            .alone = c.lone_step_target,
+            .share = c.prompt_share,
+            .slo = c.slo},
+           pool, *device) {
   assert(!(device->info().paced && device->info().runs_ahead));
   assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
@@ -41,9 +46,9 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
   late.reserve(config.max_batch);
 }
 
-engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
-               const clock& time, std::shared_ptr<grammar::mask_helpers> helpers)
-    : s_(std::make_unique<state>(std::move(m), std::move(t), config, time, std::move(helpers))) {}
+engine::engine(std::unique_ptr<model> m, token_table text, engine_config config, const clock& time,
+               std::shared_ptr<grammar::mask_helpers> helpers)
+    : s_(std::make_unique<state>(std::move(m), std::move(text), config, time, std::move(helpers))) {}
 
 engine::~engine() {
   const error stopped = s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"));
@@ -107,8 +112,8 @@ bool engine::pause(const job_id& id, time_point until) {
 
 bool engine::resume(const job_id& id) {
   const auto it = s_->known.find(id);
-  if (it == s_->known.end() || it->second->ended() || !it->second->paused_until) return false;
-  it->second->paused_until = time_point::min();
+  if (it == s_->known.end() || it->second->ended() || !it->second->paused_until()) return false;
+  it->second->pause(time_point::min());
   return true;
 }
 
@@ -132,7 +137,7 @@ void engine::state::expire() {
   for (const sequence* s : late) {
     finishing.push_back(plan.take(*s));
     close(*finishing.back(), finish_reason::timeout);
-    finishing.back()->how.released = now;
+    finishing.back()->note_release(now);
   }
 }
 
@@ -174,7 +179,7 @@ void engine::state::sample(in_flight step, const batch& work) {
   const time_point at = time.now();
   plan.observe(step.load, at - now);
   plan.computed(at);
-  judge(std::move(step), at);
+  accept_draws(std::move(step), at);
 }
 
 void engine::state::list_draws(in_flight& step, const batch& work) {
@@ -184,12 +189,13 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
     sequence& s = *chosen[i];
     if (work.slices[i].logits_row < 0 || s.ended()) continue;
     const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
-    if (s.fitted()) {
-      if (!s.fit->begun()) s.fit->begin();
-      if (s.fit->needs_helper()) make_mask(s);
-      s.sit_out(!s.fit->ready());
-      if (s.sits_out()) late.push_back({s.asked.id, row});
-      if (s.sits_out() || !goes_on(s, time.now())) continue;
+    if (s.constrained()) {
+      grammar::job_mask& mask = s.mask();
+      if (!mask.begun()) mask.begin();
+      if (mask.needs_helper()) make_mask(s);
+      s.set_mask_late(!mask.ready());
+      if (s.mask_late()) late.push_back({s.asked.id, row});
+      if (s.mask_late() || !goes_on(s, time.now())) continue;
     }
     const bool behind_last = work.slices[i].position + work.slices[i].rows == s.length();
     if (behind_last) list_draw(step, s, row);  // otherwise tokens were forced, and are computed first
@@ -200,13 +206,13 @@ void engine::state::list_draw(in_flight& step, sequence& s, std::uint32_t logits
   s.await_draw(static_cast<std::uint32_t>(step.draws.size()));
   // field by field in its place: copying what was just written stalls the processor
   draw& d = step.draws.emplace_back();
-  d.from = &*s.chooser;
+  d.from = &s.chooser();
   d.logits_row = logits_row;
   d.position = s.length();
-  d.seed = s.chooser->params().seed;
+  d.seed = s.chooser().params().seed;
   d.prompt_tokens = s.prompt_tokens();
   d.top_logprobs = s.top_logprobs();
-  if (s.fitted()) d.allowed = s.fit->allowed();
+  if (s.constrained()) d.allowed = s.mask().allowed();
 }
 
 void engine::state::list_scored(const batch& work) {
@@ -238,26 +244,23 @@ bool engine::state::score(sequence& s, const batch_slice& slice) {
       ++bad_endings;
       return false;
     }
-    s.prompt_logprobs->push_back(told);
+    s.add_scored(told);
   }
   return true;
 }
 
-void engine::state::judge(in_flight step, time_point at) {
+void engine::state::accept_draws(in_flight step, time_point at) {
   const auto running = plan.running();
   for (std::size_t i = 0; i < running.size(); ++i) {
     fetch_ahead(running, i);
-    if (running[i]->awaits()) judge(*running[i], step, at);
+    if (running[i]->awaits()) accept_draw(*running[i], step, at);
   }
-  for (const auto& s : plan.paused()) {
-    if (!s->awaits()) continue;
-    judge(*s, step, at);
-    if (!s->ended()) s->rest();
-  }
+  for (const auto& s : plan.paused())
+    if (s->awaits()) accept_draw(*s, step, at);
   over = std::move(step);
 }
 
-void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
+void engine::state::accept_draw(sequence& s, const in_flight& step, time_point at) {
   const std::uint32_t number = s.take_draw();
   const drawn& got = step.results[number];
   if (got.fault) {
@@ -269,24 +272,24 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
   measure(s, at);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
   if (!s.accept({got.id, at}, text, logprobs)) {
-    const auto why = s.fitted() ? reason_of(s, got.id) : s.how.reason;
+    const auto why = s.constrained() ? reason_of(s, got.id) : s.how().reason;
     if (!why) return void(follow(s, got.id, at));
     close(s, *why);
     bad_endings = 0;
     return;
   }
-  if (s.fitted() && !follow(s, got.id, at)) return;
+  if (s.constrained() && !follow(s, got.id, at)) return;
   if (s.fills_page()) name_pages(s, pool);
 }
 
 void engine::state::measure(const sequence& s, time_point at) noexcept {
-  if (s.sampled > 0) return measures.gap.add(at - s.last_at());
+  if (s.sampled() > 0) return measures.gap.add(at - s.last_at());
   measures.ttft.add(at - s.asked.created);
   measures.queue.add(*s.scheduled - s.asked.created);
   measures.prefill.add(at - *s.scheduled);
   totals.prompt_tokens += s.prompt_tokens();
-  totals.cached_tokens += s.cached;
-  if (s.cached > 0) ++totals.prefix_hits;
+  totals.cached_tokens += s.cached();
+  if (s.cached() > 0) ++totals.prefix_hits;
 }
 
 void engine::state::deliver() {
@@ -320,7 +323,7 @@ step_report engine::state::close_step(bool busy) {
 
 time_point engine::state::next_event() {
   time_point next = std::min(plan.next_due(), earliest_deadline);
-  next = std::min(next, plan.next_wake(now));
+  next = std::min(next, plan.next_resume(now));
   const auto waits = [](const auto& s) { return s->tail_waits(); };
   bool full = std::ranges::any_of(plan.running(), waits) || std::ranges::any_of(plan.paused(), waits);
   plan.each_preempted([&](const sequence& s) { full = full || s.tail_waits(); });
@@ -346,10 +349,10 @@ void engine::state::close(sequence& s, finish_reason why, std::optional<error> w
 void engine::state::compare(const sequence& s, finish_reason why) noexcept {
   if (why == finish_reason::cancel || why == finish_reason::error) return;
   bool first = false, rest = false;
-  if (s.sampled > 0) {
-    const time_point from = *s.how.first_token;
+  if (s.sampled() > 0) {
+    const time_point from = *s.how().first_token;
     first = from - s.asked.created <= config.slo.ttft;
-    rest = s.last_at() - from <= config.slo.tpot * (s.sampled - 1);
+    rest = s.last_at() - from <= config.slo.tpot * (s.sampled() - 1);
   }
   ++(first ? totals.ttft_met : totals.ttft_missed);
   ++(rest ? totals.tpot_met : totals.tpot_missed);
@@ -358,12 +361,11 @@ void engine::state::compare(const sequence& s, finish_reason why) noexcept {
 
 void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with) {
   if (s->ended()) {
-    s->how.reason = why;
-    s->how.fault = std::move(with);
+    s->change_ending(why, std::move(with));
   } else {
     close(*s, why, std::move(with));
   }
-  s->how.released = time.now();
+  s->note_release(time.now());
   s->settle_now();
   forget(*s);
 }

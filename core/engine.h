@@ -44,7 +44,7 @@
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/objective.h"
-#include "core/text/tokenizer/tokenizer.h"
+#include "core/stop/token_table.h"
 
 namespace weir::core {
 
@@ -64,7 +64,7 @@ struct engine_config {
   // Time that prompts may add to a step, as a share of a step of decoding alone; 0: no such bound.
   double prompt_share = 0;
   // Decides the prompt rows of steps beside decoding sequences, where it is set, in place of prompt_share
-  // (core/schedule/slo_budget.h).
+  // (core/schedule/prompt_budget.h).
   objective slo;
 };
 
@@ -177,11 +177,11 @@ struct engine_counts : engine_totals {
 
 class engine {
  public:
-  // `time` must outlive the engine. `helpers` make masks of constraints that take long; null: the engine
-  // makes them itself. REQUIRES: the model has allocated config.kv_pages pages, and config.host_pages host
-  // pages.
-  engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
-         const clock& time, std::shared_ptr<grammar::mask_helpers> helpers = {});
+  // `text`: the bytes of the model's tokens. `time` must outlive the engine. `helpers` make masks of
+  // constraints that take long; null: the engine makes them itself. REQUIRES: the model has allocated
+  // config.kv_pages pages, and config.host_pages host pages.
+  engine(std::unique_ptr<model> m, token_table text, engine_config config, const clock& time,
+         std::shared_ptr<grammar::mask_helpers> helpers = {});
   // Ends every remaining job with `error`, carrying fault() if there is one and else errc::unavailable.
   ~engine();
 

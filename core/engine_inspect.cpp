@@ -10,14 +10,14 @@ namespace {
 // Counts the pages of a sequence in the batch or a paused one; returns what is wrong with it, if anything.
 std::string check(const sequence& s, std::vector<std::uint32_t>& references) {
   for (const page_id p : s.pages.all()) ++references[static_cast<std::size_t>(p)];
-  if (s.named * page_tokens > s.computed)
+  if (s.named() * page_tokens > s.computed())
     return fmt::format("job {} has named rows that are not computed", s.asked.id.text());
-  if (s.computed > s.length() || pages_for(s.computed) > s.pages.size()) {
-    return fmt::format("job {} has {} rows in {} pages", s.asked.id.text(), s.computed, s.pages.size());
+  if (s.computed() > s.length() || pages_for(s.computed()) > s.pages.size()) {
+    return fmt::format("job {} has {} rows in {} pages", s.asked.id.text(), s.computed(), s.pages.size());
   }
-  if (s.delivered > s.decided || s.decided > s.output.size() || s.output.size() > s.max_output) {
-    return fmt::format("job {}: {} delivered, {} decided, {} sampled of {}", s.asked.id.text(),
-                       s.delivered, s.decided, s.output.size(), s.max_output);
+  if (s.delivered() > s.decided() || s.decided() > s.output().size() || s.output().size() > s.max_output()) {
+    return fmt::format("job {}: {} delivered, {} decided, {} sampled of {}", s.asked.id.text(), s.delivered(),
+                       s.decided(), s.output().size(), s.max_output());
   }
   return {};
 }
@@ -57,10 +57,10 @@ void engine::list(std::vector<sequence_view>& out) const {
     out.push_back({.id = s.asked.id,
                    .state = state,
                    .prompt_tokens = s.prompt_tokens(),
-                   .output_tokens = s.sampled,
-                   .cached_tokens = s.cached,
+                   .output_tokens = s.sampled(),
+                   .cached_tokens = s.cached(),
                    .pages = s.pages.size(),
-                   .preemptions = s.preemptions,
+                   .preemptions = s.preemptions(),
                    .priority = s.asked.priority,
                    .created = s.asked.created});
   };
@@ -77,12 +77,12 @@ std::string engine::check_integrity() const {
   std::vector<std::uint32_t> references(pool.total(), 0);
   std::string wrong;
   for (const auto& s : s_->plan.running()) {
-    if (!s->in_batch() || s->paused_until)
+    if (!s->in_batch() || s->paused_until())
       return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
     if (wrong = check(*s, references); !wrong.empty()) return wrong;
   }
   for (const auto& s : s_->plan.paused()) {
-    if (!s->paused_until || (s->phase != sequence_phase::paused && !s->awaits()))
+    if (!s->paused_until() || s->phase() != sequence_phase::paused)
       return fmt::format("job {} is not paused, and is among those that are", s->asked.id.text());
     if (wrong = check(*s, references); !wrong.empty()) return wrong;
   }

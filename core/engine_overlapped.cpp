@@ -49,7 +49,7 @@ void engine::state::collect() {
   report.took = at - std::max(step.begun, landed);
   landed = at;
   plan.observe(step.load, report.took);
-  judge(std::move(step), at);
+  accept_draws(std::move(step), at);
 }
 
 void engine::state::begin_draws(bool patient) {

@@ -16,7 +16,7 @@
 namespace weir::core {
 
 struct engine::state {
-  state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c, const clock& clk,
+  state(std::unique_ptr<model> m, token_table t, engine_config c, const clock& clk,
         std::shared_ptr<grammar::mask_helpers> helpers);
 
   // The plain loop: a step is scheduled, computed, sampled and delivered before the next one begins.
@@ -55,26 +55,26 @@ struct engine::state {
   bool score(sequence& s, const batch_slice& slice);
   // Adds the tokens in step.results to the sequences that await them, and closes those that a token ends.
   // `at`: when the tokens were sampled.
-  void judge(in_flight step, time_point at);
+  void accept_draws(in_flight step, time_point at);
   // The same for one sequence.
-  void judge(sequence& s, const in_flight& step, time_point at);
+  void accept_draw(sequence& s, const in_flight& step, time_point at);
   // Adds a token that was sampled at `at` to the constraint of `s`. False: the sequence ended.
   bool follow(sequence& s, token_id id, time_point at);
   // Adds the forced tokens of a sequence. Returns whether a token may be drawn behind them. If not, ends the
   // sequence: with the reason of a forced token that ends it, with `stop` if its text is whole, or with the
   // fault of its constraint. REQUIRES: the mask is ready.
   bool goes_on(sequence& s, time_point at);
-  // Adds the forced tokens alone. False: a forced token ends the sequence. The reason is in s.how, and the
-  // caller closes the sequence.
-  bool add_forced(sequence& s, time_point at);
+  // Adds the forced tokens alone. Returns the reason with which a forced token ends the sequence, which the
+  // caller then closes; nullopt: none does.
+  std::optional<finish_reason> add_forced(sequence& s, time_point at);
   // Asks helpers for the mask of `s`, or makes it where there are no helpers. Helpers without room are asked
   // again before the next draw of `s`.
   void make_mask(sequence& s);
   // Has helpers destroy the mask of a sequence that has ended, and with it perhaps its constraint.
   void discard_mask(sequence& s) noexcept;
-  // Why a sequence ends at token `id`: s.how.reason, but `stop` for `length` if its constraint says that the
-  // text is whole. nullopt: a helper has to find out, since it can take long. The sequence then stays, with
-  // all its tokens, and goes_on() ends it.
+  // Why a sequence ends at token `id`: s.how().reason, but `stop` for `length` if its constraint says that
+  // the text is whole. nullopt: a helper has to find out, since it can take long. The sequence then stays,
+  // with all its tokens, and goes_on() ends it.
   std::optional<finish_reason> reason_of(const sequence& s, token_id id) const;
   // Adds a token of `s` that was sampled or forced at `at` to the measures: the gap before the token or, if
   // it is the first, the times to it. To be called before s.accept().
@@ -86,7 +86,7 @@ struct engine::state {
   // unset.
   step_report close_step(bool busy);
 
-  // The plain loop: draws the tokens of the step and judges them.
+  // The plain loop: draws the tokens of the step and accepts them.
   void sample(in_flight step, const batch& work);
 
   // --- Parts of the overlapped loop, in place of sample() ---
@@ -95,8 +95,8 @@ struct engine::state {
   // none. Such a step is long, so there is almost no host time to hide, and a cancel or a new job would
   // otherwise wait for two long steps.
   step_report land();
-  // Waits for the tokens of the step under way, if there is one, and judges them. Afterwards no step is under
-  // way.
+  // Waits for the tokens of the step under way, if there is one, and accepts them. Afterwards no step is
+  // under way.
   void collect();
   // Begins the draws of the step under way that are listed and not begun. `patient`: waits for late masks as
   // list_late() says.
@@ -140,8 +140,7 @@ struct engine::state {
   in_flight over;                      // a step that is over, whose memory the next one takes
   // Filled by list_scored(): the jobs that have rows to score, each with the index of its slice.
   std::vector<std::pair<job_id, std::size_t>> to_score;
-  // Filled by list_draws(): draws that wait for their masks. Their sequences sit out unless list_late() adds
-  // the draws.
+  // Filled by list_draws(): draws whose masks are late. They are left out unless list_late() adds them.
   struct late_draw {
     job_id id;
     std::uint32_t logits_row;

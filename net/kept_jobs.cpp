@@ -38,7 +38,7 @@ const kept_job& kept_jobs::follower::job() const noexcept { return of_->job; }
 
 void kept_jobs::follower::ack(std::uint32_t seq) {
   me_->acked = std::max(me_->acked, seq);
-  jobs_->rest_or_go_on(*of_);
+  jobs_->pause_or_resume(*of_);
 }
 
 kept_jobs::follower kept_jobs::keep(kept_job job) {
@@ -51,7 +51,7 @@ kept_jobs::follower kept_jobs::keep(kept_job job) {
     r->job.stream->follow([weak = std::weak_ptr(r), me = weak_from_this()] {
       const auto of = weak.lock();
       const auto jobs = me.lock();
-      if (of && jobs) jobs->rest_or_go_on(*of);
+      if (of && jobs) jobs->pause_or_resume(*of);
     });
   }
   return follower(shared_from_this(), r, r->followers.begin());
@@ -75,13 +75,13 @@ std::variant<kept_jobs::follower, follow_refusal> kept_jobs::follow(const core::
   const auto options = how.over(r->job.as_created);
   const auto me =
       r->followers.insert(r->followers.end(), {options.window, static_cast<std::uint32_t>(after)});
-  rest_or_go_on(*r);
+  pause_or_resume(*r);
   return follower(shared_from_this(), r, me);
 }
 
 void kept_jobs::left(record& r, std::list<follower::progress>::iterator who) noexcept {
   r.followers.erase(who);
-  rest_or_go_on(r);
+  pause_or_resume(r);
   if (!r.followers.empty() || r.bytes > 0) return;
   const bool running = runs(*r.job.stream);
   r.leaves_at = all_.service.now() + all_.options.limits.detach_grace;
@@ -91,18 +91,18 @@ void kept_jobs::left(record& r, std::list<follower::progress>::iterator who) noe
   detached_.splice(detached_.end(), r.node);
 }
 
-void kept_jobs::rest_or_go_on(record& r) {
+void kept_jobs::pause_or_resume(record& r) {
   if (!r.job.pause_on_lag) return;
   const std::uint32_t head = r.job.stream->published();
   const auto lags = [&](const follower::progress& f) { return f.window > 0 && head - f.acked >= f.window; };
   const auto keeps_up = [&](const follower::progress& f) {
     return f.window == 0 || head - f.acked <= f.window / 2;
   };
-  if (!r.resting && !r.followers.empty() && std::ranges::all_of(r.followers, lags)) {
-    r.resting = true;
-    r.job.stream->pause(all_.service.now() + longest_rest);
-  } else if (r.resting && (r.followers.empty() || std::ranges::any_of(r.followers, keeps_up))) {
-    r.resting = false;
+  if (!r.paused && !r.followers.empty() && std::ranges::all_of(r.followers, lags)) {
+    r.paused = true;
+    r.job.stream->pause(all_.service.now() + longest_pause);
+  } else if (r.paused && (r.followers.empty() || std::ranges::any_of(r.followers, keeps_up))) {
+    r.paused = false;
     r.job.stream->resume();
   }
 }

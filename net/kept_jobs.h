@@ -60,7 +60,7 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
   struct record;
 
  public:
-  static constexpr std::chrono::seconds longest_rest{60};
+  static constexpr std::chrono::seconds longest_pause{60};
 
   // `all` must outlive this object.
   explicit kept_jobs(server_state& all);
@@ -115,13 +115,13 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
     std::list<follower::progress> followers;
     core::time_point leaves_at{};  // of a job without followers
     std::uint64_t bytes = 0;       // of a job in ended_
-    bool resting = false;          // it was paused, and the lag has not halved since
+    bool paused = false;           // it was paused, and the lag has not halved since
     std::list<record*> node;       // has this record, unless detached_ or ended_ has
   };
   using record_ptr = std::shared_ptr<record>;
 
   void left(record& r, std::list<follower::progress>::iterator who) noexcept;
-  void rest_or_go_on(record& r);
+  void pause_or_resume(record& r);
   void retain(record& r) noexcept;
   void drop_oldest() noexcept;
   void forget(record& r, bool was_resumable) noexcept;

@@ -84,8 +84,8 @@ class rig {
     const std::shared_ptr<const core::tokenizer> words = std::make_shared<spelled_words>(shape_.vocab_size);
     if (constrained_) make_constraints(words);
     auto helpers = constrained_ ? std::make_shared<actors::mask_pool>(1, config_.max_batch) : nullptr;
-    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), words, config_, clock_,
-                                             std::move(helpers));
+    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), core::token_table(*words), config_,
+                                             clock_, std::move(helpers));
     return {};
   }
 

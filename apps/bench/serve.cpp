@@ -58,7 +58,7 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
   if (!opened) return opened.error();
   const auto& model = *opened;
   core::system_clock time;
-  core::engine e(std::move(model->weights), model->served.tokenizer, model->config, time);
+  core::engine e(std::move(model->weights), core::token_table(*model->served.tokenizer), model->config, time);
   std::vector<boost::json::object> out;
   for (const auto streams : o.streams) {
     loop_options l = o.loop;

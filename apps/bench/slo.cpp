@@ -66,7 +66,7 @@ class lent_model final : public core::model {
 
 // What every engine of a run has in common.
 struct subject {
-  std::unique_ptr<actors::opened_model> model;
+  std::unique_ptr<actors::ready_model> model;
   core::objective slo;
   core::engine_config without;  // the objective: the engine's own budget
   spent_time spent;
@@ -114,8 +114,8 @@ core::result<boost::json::object> measure(subject& s, const slo_options& o, std:
   loop_options l = o.loop;
   l.streams = clients;
   l.slo = s.slo;
-  core::engine e(std::make_unique<lent_model>(*s.model->weights), s.model->served.tokenizer, config,
-                 s.time());
+  core::engine e(std::make_unique<lent_model>(*s.model->weights),
+                 core::token_table(*s.model->served.tokenizer), config, s.time());
   const auto f = run_closed_loop(e, *s.model->served.tokenizer, s.time(), l);
   if (f.failed) return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
   const auto good = f.answers > 0 ? static_cast<double>(f.good) / static_cast<double>(f.answers) : 0;

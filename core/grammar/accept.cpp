@@ -234,7 +234,7 @@ std::vector<acceptor::step> acceptor::steps_of(const accept_subject& subject) co
   return out;
 }
 
-result<accept_verdict> acceptor::judge(const prepared& p, const accept_subject& subject) {
+result<accept_verdict> acceptor::check(const prepared& p, const accept_subject& subject) {
   auto& over = *p.over;
   accept_verdict out;
   out.compile_us = p.compile_us;
@@ -243,7 +243,7 @@ result<accept_verdict> acceptor::judge(const prepared& p, const accept_subject& 
   const auto too_much = [&](std::size_t at) {
     return bad_param("", "the constraint cannot be followed: {}, at byte {}", over.failure(), at);
   };
-  const auto timed_mask = [&](config_id c) {
+  const auto timed_mask = [&](parse_id c) {
     const auto begin = clock_.now();
     const auto* m = over.mask(c);
     times.push_back(microseconds(clock_.now() - begin));

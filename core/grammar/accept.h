@@ -1,4 +1,4 @@
-// accept.h — judges texts by constraints: what `weir accept` does, without its files and options.
+// accept.h — checks texts against constraints: what `weir accept` does, without its files and options.
 //
 // Thread safety: none; one thread uses an `acceptor`. The parser is a pure function.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace weir::core::grammar {
 
-// What is judged: a text, or tokens.
+// What is checked: a text, or tokens.
 struct accept_subject {
   std::string text;
   std::optional<std::vector<token_id>> ids;  // instead of the text
@@ -68,7 +68,7 @@ class acceptor {
   result<prepared> prepare(const constraint_text&, const std::string& field);
   // Errors: invalid_param where the constraint becomes too ambiguous, or ids are not in the vocabulary;
   // internal where a mask contradicts the bytes of a token.
-  result<accept_verdict> judge(const prepared&, const accept_subject&);
+  result<accept_verdict> check(const prepared&, const accept_subject&);
 
  private:
   struct step {

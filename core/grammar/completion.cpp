@@ -23,12 +23,12 @@ class completer {
  public:
   completer(constraint& g, std::size_t max_bytes) : g_(g), max_bytes_(max_bytes) { measure_symbols(); }
 
-  std::optional<std::string> run(config_id c) {
-    if (g_.configs_[c].may_end) return std::string();
+  std::optional<std::string> run(parse_id c) {
+    if (g_.parses_[c].may_end) return std::string();
     std::uint64_t best = endless;
     std::string text;
     stack_id next = 0;
-    for (const auto& h : g_.configs_[c].heads) {
+    for (const auto& h : g_.parses_[c].heads) {
       if (h.is_tokens()) continue;
       const auto s = g_.pool_->shortest(h.state, max_bytes_);
       if (!s.found) continue;
@@ -150,7 +150,7 @@ class completer {
   std::unordered_map<stack_id, known_stack> stacks_;
 };
 
-std::optional<std::string> constraint::completion(config_id c, std::size_t max_bytes) {
+std::optional<std::string> constraint::completion(parse_id c, std::size_t max_bytes) {
   if (c <= failed) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return completer(*this, max_bytes).run(c);

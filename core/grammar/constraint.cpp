@@ -45,8 +45,8 @@ constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool,
       grammar_bytes_(pool_->bytes()),
       views_(std::move(views)),
       stacks_(symbols_) {
-  configs_.push({});  // dead
-  configs_.push({});  // failed
+  parses_.push({});  // dead
+  parses_.push({});  // failed
   const std::lock_guard lock(mutex_);
   start_ = after(stacks_.start());
 }
@@ -82,7 +82,7 @@ bool constraint::over_limit() {
 }
 
 // Heads with equal states become one head, whose `next` is the union of their stacks.
-config_id constraint::intern(std::vector<head> heads, bool may_end) {
+parse_id constraint::intern(std::vector<head> heads, bool may_end) {
   if (heads.empty() && !may_end) return dead;
   std::sort(heads.begin(), heads.end());
   std::size_t n = 0;
@@ -99,18 +99,18 @@ config_id constraint::intern(std::vector<head> heads, bool may_end) {
   }
   const auto h = hash_of(heads, may_end);
   const auto known = by_content_.find(
-      h, [&](config_id c) { return configs_[c].may_end == may_end && configs_[c].heads == heads; });
+      h, [&](parse_id c) { return parses_[c].may_end == may_end && parses_[c].heads == heads; });
   if (known != id_table::none) return known;
-  config c;
+  parse c;
   memo_bytes_.fetch_add(sizeof c + heads.size() * sizeof(head) + 64, std::memory_order_relaxed);
   c.heads = std::move(heads);
   c.may_end = may_end;
-  const auto id = configs_.push(std::move(c));
+  const auto id = parses_.push(std::move(c));
   by_content_.add(h, id);
   return id;
 }
 
-config_id constraint::after(stack_id s) {
+parse_id constraint::after(stack_id s) {
   const auto& e = stacks_.expand(s);
   if (e.failed) {
     if (failure_.empty()) failure_ = "it is too ambiguous";
@@ -119,9 +119,9 @@ config_id constraint::after(stack_id s) {
   return intern(e.heads, e.may_end);
 }
 
-config_id constraint::step(config_id id, unsigned char b) {
+parse_id constraint::step(parse_id id, unsigned char b) {
   if (id <= failed) return id;
-  const auto& c = configs_[id];
+  const auto& c = parses_[id];
   if (c.heads.empty()) return dead;
   if (const auto* row = c.row.load(std::memory_order_acquire)) {
     const auto to = row[c.classes->of[b]].load(std::memory_order_acquire);
@@ -130,13 +130,13 @@ config_id constraint::step(config_id id, unsigned char b) {
   return slow_step(id, b);
 }
 
-std::atomic<config_id>* constraint::make_row(config& c) {
+std::atomic<parse_id>* constraint::make_row(parse& c) {
   std::vector<regex_id> states;
   for (const auto& h : c.heads)
     if (!h.is_tokens()) states.push_back(h.state);
   c.classes = states.size() == 1 ? &pool_->classes(states[0]) : &pool_->classes(states);
   const auto size = c.classes->representative.size();
-  rows_.emplace_back(new std::atomic<config_id>[size]);
+  rows_.emplace_back(new std::atomic<parse_id>[size]);
   auto* const row = rows_.back().get();
   for (std::size_t i = 0; i < size; ++i) row[i].store(unknown, std::memory_order_relaxed);
   memo_bytes_.fetch_add(4 * size, std::memory_order_relaxed);
@@ -144,9 +144,9 @@ std::atomic<config_id>* constraint::make_row(config& c) {
   return row;
 }
 
-config_id constraint::slow_step(config_id id, unsigned char b) {
+parse_id constraint::slow_step(parse_id id, unsigned char b) {
   const std::lock_guard lock(mutex_);
-  auto& c = configs_[id];
+  auto& c = parses_[id];
   auto* row = c.row.load(std::memory_order_relaxed);
   if (!row) row = make_row(c);
   auto& place = row[c.classes->of[b]];
@@ -164,7 +164,7 @@ config_id constraint::slow_step(config_id id, unsigned char b) {
     may_end = may_end || e.may_end;
     too_ambiguous = too_ambiguous || e.failed;
   }
-  config_id to = failed;
+  parse_id to = failed;
   if (too_ambiguous) {
     if (failure_.empty()) failure_ = "it is too ambiguous";
   } else if (!over_limit()) {
@@ -174,7 +174,7 @@ config_id constraint::slow_step(config_id id, unsigned char b) {
   return to;
 }
 
-config_id constraint::step(config_id c, std::string_view bytes) {
+parse_id constraint::step(parse_id c, std::string_view bytes) {
   for (const char b : bytes) {
     c = step(c, static_cast<unsigned char>(b));
     if (c <= failed) return c;
@@ -182,13 +182,13 @@ config_id constraint::step(config_id c, std::string_view bytes) {
   return c;
 }
 
-std::optional<config_id> constraint::accept_known(config_id id, token_id token) const {
+std::optional<parse_id> constraint::accept_known(parse_id id, token_id token) const {
   const auto text = trie().text(token);
   if (text.empty()) return std::nullopt;
   const auto named = [](const head& h) { return h.is_tokens(); };
-  if (id <= failed || std::ranges::any_of(configs_[id].heads, named)) return std::nullopt;
+  if (id <= failed || std::ranges::any_of(parses_[id].heads, named)) return std::nullopt;
   for (const char b : text) {
-    const auto& c = configs_[id];
+    const auto& c = parses_[id];
     const auto* row = c.row.load(std::memory_order_acquire);
     if (!row) return std::nullopt;
     id = row[c.classes->of[static_cast<unsigned char>(b)]].load(std::memory_order_acquire);
@@ -197,11 +197,11 @@ std::optional<config_id> constraint::accept_known(config_id id, token_id token) 
   return id;
 }
 
-std::optional<unsigned char> constraint::only_byte(config_id id) {
+std::optional<unsigned char> constraint::only_byte(parse_id id) {
   if (id <= failed || may_end(id)) return std::nullopt;
   const std::lock_guard lock(mutex_);
   std::optional<unsigned char> only;
-  for (const auto& h : configs_[id].heads) {
+  for (const auto& h : parses_[id].heads) {
     if (h.is_tokens()) return std::nullopt;
     const auto& classes = pool_->classes(h.state);
     for (std::size_t c = 0; c < classes.representative.size(); ++c) {
@@ -216,11 +216,11 @@ std::optional<unsigned char> constraint::only_byte(config_id id) {
   return only;
 }
 
-config_id constraint::accept(config_id id, token_id token) {
+parse_id constraint::accept(parse_id id, token_id token) {
   if (id <= failed) return id;
   const auto text = trie().text(token);
   const auto by_bytes = text.empty() ? dead : step(id, text);
-  const auto& c = configs_[id];
+  const auto& c = parses_[id];
   std::vector<stack_id> named;
   for (const auto& h : c.heads) {
     if (!h.is_tokens()) continue;
@@ -229,8 +229,8 @@ config_id constraint::accept(config_id id, token_id token) {
   }
   if (named.empty() || by_bytes == failed) return by_bytes;
   const std::lock_guard lock(mutex_);
-  auto heads = configs_[by_bytes].heads;
-  bool may_end = configs_[by_bytes].may_end;
+  auto heads = parses_[by_bytes].heads;
+  bool may_end = parses_[by_bytes].may_end;
   for (const auto s : named) {
     const auto& e = stacks_.expand(s);
     if (e.failed) {

@@ -32,8 +32,8 @@ class cursor {
     return true;
   }
 
-  // Accepts a token whose config the caller has already: `to` is what constraint::accept_known() returned.
-  void go(config_id to) { trail_.push_back(to); }
+  // Accepts a token whose parse the caller has already: `to` is what constraint::accept_known() returned.
+  void go(parse_id to) { trail_.push_back(to); }
 
   // Takes back the last n tokens. REQUIRES: n <= tokens().
   void rewind(std::size_t n) {
@@ -47,7 +47,7 @@ class cursor {
   // failed; the cursor is unchanged.
   bool move_to(std::shared_ptr<constraint> to, std::span<const token_id> written) {
     assert(written.size() == tokens());
-    std::vector<config_id> trail{to->start()};
+    std::vector<parse_id> trail{to->start()};
     for (const auto token : written) {
       trail.push_back(to->accept(trail.back(), token));
       if (trail.back() <= constraint::failed) return false;
@@ -67,12 +67,12 @@ class cursor {
 
   // The constraint is too ambiguous, or has too many states: over().failure() says which.
   bool failed() const { return failed_; }
-  config_id at() const { return trail_.back(); }
+  parse_id at() const { return trail_.back(); }
   constraint& over() const { return *constraint_; }
 
  private:
   std::shared_ptr<constraint> constraint_;
-  std::vector<config_id> trail_;  // trail_[n]: after n tokens
+  std::vector<parse_id> trail_;  // trail_[n]: after n tokens
   bool failed_ = false;
 };
 

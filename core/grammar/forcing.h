@@ -1,4 +1,5 @@
-// forcing.h — which tokens of a text a constraint decides without asking the model (force.h finds them).
+// forcing.h — which tokens of a text a constraint decides without asking the model. forced_tokens.h finds
+// them.
 //
 // Thread safety: plain data and a pure function.
 #pragma once

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/schedule/batch.h"
+#include "core/model/batch.h"
 #include "kernels/logprobs.h"
 
 namespace weir::core {

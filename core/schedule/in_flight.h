@@ -1,7 +1,7 @@
 // in_flight.h — a step that was begun on the device and whose tokens the host does not have yet.
 //
 // Life: launch() (engine_state.h) makes one from a batch. list_draws() lists its draws, the device begins
-// them, and their results are judged. Each draw refers to the sampler of its sequence until the device has
+// them, and their results are accepted. Each draw refers to the sampler of its sequence until the device has
 // begun it; engine::state::close() keeps to that.
 //
 // Thread safety: the owner's thread only.

@@ -16,19 +16,14 @@ std::span<const token_id> read_ids(const sequence& s, std::uint32_t position, fu
   return std::span(into).first(count);
 }
 
-page_id last_named(const sequence& s) { return s.named > 0 ? s.pages.all()[s.named - 1] : no_page; }
-
-void push_named(sequence& s, page_name name) {
-  s.last_name = name;
-  ++s.named;
-}
+page_id last_named(const sequence& s) { return s.named() > 0 ? s.pages.all()[s.named() - 1] : no_page; }
 
 // The named page whose beginning is most like the first unnamed page of the sequence, and how many of its
 // rows the sequence can use.
 prefix_tree::likeness beginning_of(const sequence& s, const page_pool& pool) {
-  const std::uint32_t from = s.named * page_tokens;
+  const std::uint32_t from = s.named() * page_tokens;
   full_page room;
-  auto found = pool.names().closest(s.last_name, read_ids(s, from, room));
+  auto found = pool.names().closest(s.last_name(), read_ids(s, from, room));
   found.equal = std::min(found.equal, s.reusable() - 1 - from);
   return found;
 }
@@ -37,30 +32,30 @@ prefix_tree::likeness beginning_of(const sequence& s, const page_pool& pool) {
 
 std::optional<page_name> share_pages(sequence& s, page_pool& pool, bool revive) {
   full_page ids;
-  while ((s.named + 1) * page_tokens < s.reusable()) {
-    read_ids(s, s.named * page_tokens, ids);
-    const page_name name = name_of(s.last_name, ids);
+  while ((s.named() + 1) * page_tokens < s.reusable()) {
+    read_ids(s, s.named() * page_tokens, ids);
+    const page_name name = name_of(s.last_name(), ids);
     page_id p = pool.names().find(name, ids);
     if (p != no_page) {
       pool.share(p);
     } else {
-      if (revive) p = pool.revive(last_named(s), s.last_name, name, ids);
+      if (revive) p = pool.revive(last_named(s), s.last_name(), name, ids);
       if (p == no_page) return name;
     }
-    if (s.named < s.pages.size()) {
-      s.pages.replace(pool, s.named, p);
+    if (s.named() < s.pages.size()) {
+      s.pages.replace(pool, s.named(), p);
     } else {
       s.pages.append(p);
     }
-    push_named(s, name);
-    s.found(s.named * page_tokens);
+    s.push_name(name);
+    s.found(s.named() * page_tokens);
   }
   return std::nullopt;
 }
 
 bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<page_copy>& copies) {
   const std::uint32_t own = s.pages.size();  // the first page that will be its own
-  assert(own == s.named);
+  assert(own == s.named());
   const std::uint32_t missing = pages_for(s.length()) - own;
   if (missing + spare > pool.available()) return false;
   auto like = beginning_of(s, pool);
@@ -82,17 +77,17 @@ bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<p
 
 void name_pages(sequence& s, page_pool& pool) {
   full_page ids;
-  const std::uint32_t known = std::min(s.computed, s.length());
-  while ((s.named + 1) * page_tokens <= known) {
-    read_ids(s, s.named * page_tokens, ids);
-    const page_name name = name_of(s.last_name, ids);
+  const std::uint32_t known = std::min(s.computed(), s.length());
+  while ((s.named() + 1) * page_tokens <= known) {
+    read_ids(s, s.named() * page_tokens, ids);
+    const page_name name = name_of(s.last_name(), ids);
     if (const page_id theirs = pool.names().find(name, ids); theirs != no_page) {
       pool.share(theirs);
-      s.pages.replace(pool, s.named, theirs);
+      s.pages.replace(pool, s.named(), theirs);
     } else {
-      pool.name(s.pages.all()[s.named], last_named(s), s.last_name, name, ids);
+      pool.name(s.pages.all()[s.named()], last_named(s), s.last_name(), name, ids);
     }
-    push_named(s, name);
+    s.push_name(name);
   }
 }
 

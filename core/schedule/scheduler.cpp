@@ -31,28 +31,25 @@ constexpr std::size_t forced_together = 128;
 
 // Whether forced tokens, and nothing else, are to be computed.
 bool is_forced(const sequence& s) {
-  return s.fitted() && s.phase != sequence_phase::held && !s.output.empty() &&
+  return s.constrained() && s.phase() != sequence_phase::held && !s.output().empty() &&
          s.next_row() >= s.prompt_tokens() && s.pending() <= grammar::job_mask::most_forced;
 }
 
 // The paused sequence keeps pages, and its pause is over: it only needs a place in the batch.
-bool returns(const sequence& s, time_point now) { return s.pages.size() > 0 && *s.paused_until <= now; }
+bool returns(const sequence& s, time_point now) { return s.pages.size() > 0 && *s.paused_until() <= now; }
 
 }  // namespace
 
-scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m,
-                     const objective& slo)
-    : max_batch_(max_batch), pool_(pool), model_(m), paced_(m.info().paced), budget_(l), slo_(slo) {
-  if (slo.set()) {
-    slo_budget_.emplace(slo_budget::limits{.slo = slo, .rows = l.rows, .longest = l.while_decoding});
-    demand_.reserve(max_batch);
-  }
-  batch_.tokens.reserve(std::size_t{max_batch} + l.rows);
+scheduler::scheduler(std::uint32_t max_batch, const prompt_budget::targets& t, page_pool& pool,
+                     const model& m)
+    : max_batch_(max_batch), pool_(pool), model_(m), paced_(m.info().paced), budget_(t), slo_(t.slo) {
+  batch_.tokens.reserve(std::size_t{max_batch} + t.rows);
   batch_.slices.reserve(max_batch);
   batch_.copies.reserve(max_batch);
   running_.reserve(max_batch);
   chosen_.reserve(max_batch);
   prompts_.reserve(max_batch);
+  demand_.reserve(max_batch);
   computing_.reserve(max_batch);
   blocked_.reserve(most_blocked);
 }
@@ -70,7 +67,7 @@ std::unique_ptr<sequence> scheduler::take(const sequence& s) {
 }
 
 void scheduler::pause(sequence& s, time_point until) {
-  if (!s.paused_until) {
+  if (!s.paused_until()) {
     paused_.emplace_back();  // first, since it may throw
     paused_.back() = take(s);
   }
@@ -89,10 +86,10 @@ bool scheduler::preempt_paused() {
   return true;
 }
 
-void scheduler::queue_woken(time_point now) {
+void scheduler::queue_resumed(time_point now) {
   auto queue = [&](std::unique_ptr<sequence>& s) {
-    if (s->pages.size() > 0 || *s->paused_until > now) return;
-    s->wake();
+    if (s->pages.size() > 0 || *s->paused_until() > now) return;
+    s->resume();
     waiting_.put_back(std::move(s));
     seen_.running = std::numeric_limits<std::size_t>::max();  // the queue has changed
   };
@@ -109,27 +106,27 @@ void scheduler::return_paused(int priority, time_point now) {
     if (first == paused_.end() || !returns(**first, now) || (*first)->asked.priority < priority) return;
     sequence& s = **first;
     if (!s.pages.grow(pool_, s.expected())) {
-      preempt_paused();  // may preempt `s` itself, which queue_woken() then queues
+      preempt_paused();  // may preempt `s` itself, which queue_resumed() then queues
       continue;
     }
-    s.wake();
+    s.resume();
     running_.push_back(std::move(*first));
     paused_.erase(first);
     if (!s.decoding()) prompts_.push_back(&s);
   }
 }
 
-time_point scheduler::next_wake(time_point now) const noexcept {
+time_point scheduler::next_resume(time_point now) const noexcept {
   time_point next = time_point::max();
   for (const auto& s : paused_)
-    if (running_.size() < max_batch_ || !returns(*s, now)) next = std::min(next, *s->paused_until);
+    if (running_.size() < max_batch_ || !returns(*s, now)) next = std::min(next, *s->paused_until());
   return next;
 }
 
 const batch& scheduler::plan(time_point now) {
   changes_ = {};
   grow();
-  if (!paused_.empty()) queue_woken(now);
+  if (!paused_.empty()) queue_resumed(now);
   admit(now);
   share();
   choose(now);
@@ -183,15 +180,15 @@ void scheduler::admit(time_point now) {
 }
 
 bool scheduler::take_room(sequence& s) {
-  const std::uint32_t cached = s.cached;
+  const std::uint32_t cached = s.cached();
   do {
     share_pages(s, pool_, batch_.copies.empty());
     if (take_pages(s, pool_, static_cast<std::uint32_t>(running_.size()), batch_.copies)) {
-      changes_.prompt_tokens += s.cached - cached;
+      changes_.prompt_tokens += s.cached() - cached;
       return true;
     }
     s.give_back(pool_);
-    s.cached = cached;
+    s.uncount_cached(cached);
   } while (preempt_paused());
   return false;
 }
@@ -211,12 +208,12 @@ void scheduler::share() {
     s->hold(false);
     if (s->decoding()) continue;
     ++changes_.prefilling;
-    const std::uint32_t cached = s->cached;
+    const std::uint32_t cached = s->cached();
     const auto missing = share_pages(*s, pool_, batch_.copies.empty());
-    changes_.prompt_tokens += s->cached - cached;
+    changes_.prompt_tokens += s->cached() - cached;
     if (!missing) continue;
     s->hold(std::ranges::find(computing_, *missing) != computing_.end());
-    if (s->phase != sequence_phase::held) computing_.push_back(*missing);
+    if (s->phase() != sequence_phase::held) computing_.push_back(*missing);
   }
 }
 
@@ -230,19 +227,18 @@ void scheduler::choose(time_point now) {
   for (const auto& p : running_) {
     sequence& s = *p;
     if (s.decoding() || (one_by_one && is_forced(s))) {
-      if (s.pending() == 0 && !s.sits_out()) continue;  // its last token is in flight
+      if (s.pending() == 0 && !s.mask_late()) continue;  // its last token is in flight
       ++decoding;
       add_rows(s, 1, now);
-    } else if (s.phase != sequence_phase::held) {
+    } else if (s.phase() != sequence_phase::held) {
       prompts_.push_back(&s);
     }
   }
   decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
 
   std::ranges::sort(prompts_, {},
-                    [](const sequence* s) { return std::pair(s->pending() + s->rows_before, s->ordinal); });
-  granted_ = prompt_rows_allowed(decoding, now);
-  const std::uint32_t most = decode_rows_ + granted_;
+                    [](const sequence* s) { return std::pair(s->pending() + s->rows_before, s->ordinal()); });
+  const std::uint32_t most = decode_rows_ + prompt_rows_allowed(decoding, now);
   // Every sequence of the batch may need one row of logits; what is left is for prompts that are scored.
   std::uint32_t to_score =
       std::min(most_scored, max_batch_ + 1 - static_cast<std::uint32_t>(running_.size()));
@@ -252,7 +248,7 @@ void scheduler::choose(time_point now) {
     if (!s->scores()) {
       add_rows(*s, std::min(left, s->pending()), now);
     } else if (to_score > 0) {
-      const std::uint32_t known = s->scored_rows() - std::min(s->scored_rows(), s->computed);
+      const std::uint32_t known = s->scored_rows() - std::min(s->scored_rows(), s->computed());
       const std::uint32_t rows = std::min({left, s->pending(), known + to_score});
       add_rows(*s, rows, now);
       to_score -= std::min(to_score, rows);
@@ -261,22 +257,20 @@ void scheduler::choose(time_point now) {
   prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
   all_prompt_rows_ += prompt_rows_;
   changes_.prompt_tokens += prompt_rows_;
-  if (decoding > 0 && prompt_rows_ > 0) prompt_share_ = granted_;
+  if (decoding > 0 && prompt_rows_ > 0) prompt_share_ = budget_.granted();
 }
 
 std::uint32_t scheduler::prompt_rows_allowed(std::uint32_t decoding, time_point now) {
-  if (decoding == 0 || !slo_budget_)
-    return budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
   demand_.clear();
   for (const sequence* s : prompts_) {
-    const bool begun = s->how.first_token.has_value();
+    const bool begun = !slo_.set() || s->how().first_token.has_value();
     demand_.push_back({s->pending(), begun ? duration::max() : s->asked.created + slo_.ttft - now});
   }
-  return slo_budget_->rows(decoding, demand_);
+  return budget_.rows(decoding, demand_);
 }
 
 bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now) {
-  const time_point due = model_.due({.ordinal = s.ordinal,
+  const time_point due = model_.due({.ordinal = s.ordinal(),
                                      .position = s.next_row(),
                                      .rows = rows,
                                      .prompt_tokens = s.prompt_tokens(),
@@ -288,8 +282,8 @@ bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now)
 
 void scheduler::add_rows(sequence& s, std::uint32_t rows, time_point now) {
   if (paced_ && too_early(s, rows, now)) return;
-  const std::uint32_t position = s.next_row(), length = s.length();
-  const bool draws = rows == s.pending() || s.sits_out();
+  const std::uint32_t position = s.next_row();
+  const bool draws = rows == s.pending() || s.mask_late();
   // field by field in its place: copying what was just written stalls the processor
   batch_slice& slice = batch_.slices.emplace_back();
   slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());
@@ -298,9 +292,8 @@ void scheduler::add_rows(sequence& s, std::uint32_t rows, time_point now) {
   slice.pages = s.pages.holding(position + rows);
   if (draws) slice.logits_row = static_cast<std::int32_t>(batch_.logits_rows++);
   if (position < s.prompt_tokens() && s.scores()) add_scored(s, slice);
-  for (std::uint32_t at = position; at < position + rows; ++at)
-    batch_.tokens.push_back(at < length ? s.token_at(at) : drawn_by(s.draw_number));
-  if (s.output.empty() && !s.scheduled) s.scheduled = now;
+  for (std::uint32_t at = position; at < position + rows; ++at) batch_.tokens.push_back(s.row_token(at));
+  if (s.output().empty() && !s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);
 }
 
@@ -320,7 +313,7 @@ void scheduler::computed(time_point now) {
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     sequence& s = *chosen_[i];
     if (s.ended()) continue;  // its pages are gone
-    s.computed = batch_.slices[i].position + batch_.slices[i].rows;
+    s.set_computed(batch_.slices[i].position + batch_.slices[i].rows);
     if (paced_) s.computed_at = now;
     if (s.fills_page()) name_pages(s, pool_);
   }

@@ -12,15 +12,14 @@
 //   3. Sharing. Sequences with prompt rows to compute take the pages that are in the prefix tree by now. Of
 //      the sequences that would compute the same page in this step, all but the first are held.
 //   4. Choice of rows. One for every decoding sequence, and slices of the unfinished prompts, as many as the
-//      budget allows (prefill_budget.h; beside decoding sequences, where there is an objective,
-//      slo_budget.h). In a large batch a sequence whose forced tokens wait also gets one row only. Prompts
-//      are served in the order of pending rows plus sequence::rows_before; ties go to the earlier admission.
-//      Short prompts are therefore quick, and a prompt of R rows waits for at most R rows of prompts that
-//      were admitted after it. Rows that a paced model does not yet allow (model::due) are left out. A
-//      sequence whose draw was left out, because the mask of its constraint was late, computes its last row
-//      again: its page gets the same keys and values once more. Of prompts whose logprobs are asked, a step
-//      computes few rows, because each of these needs a row of logits: all rows of logits together are at
-//      most max_batch.
+//      budget allows (prompt_budget.h). In a large batch a sequence whose forced tokens wait also gets one
+//      row only. Prompts are served in the order of pending rows plus sequence::rows_before; ties go to the
+//      earlier admission. Short prompts are therefore quick, and a prompt of R rows waits for at most R rows
+//      of prompts that were admitted after it. Rows that a paced model does not yet allow (model::due) are
+//      left out. A sequence whose draw was left out, because the mask of its constraint was late, computes
+//      its last row again: its page gets the same keys and values once more. Of prompts whose logprobs are
+//      asked, a step computes few rows, because each of these needs a row of logits: all rows of logits
+//      together are at most max_batch.
 //
 // Pauses: a paused sequence is out of the waiting line and the batch, takes no place there, and keeps its
 // pages while nobody needs them. Where the pool has too few for growth or admission, paused sequences are
@@ -44,9 +43,8 @@
 #include <vector>
 
 #include "core/model/model.h"
-#include "core/schedule/prefill_budget.h"
+#include "core/schedule/prompt_budget.h"
 #include "core/schedule/sequence.h"
-#include "core/schedule/slo_budget.h"
 #include "core/schedule/waiting_line.h"
 
 namespace weir::core {
@@ -56,11 +54,8 @@ class scheduler {
   // Most sequences that may enter the batch before a sequence that is ahead of them and finds no room.
   static constexpr std::uint32_t most_passes = 4;
 
-  // `max_batch`: most sequences in the batch; >= 1. `pool` and `m` must outlive the scheduler. `slo`: where
-  // it is set, it decides the prompt rows beside decoding sequences (slo_budget.h), and the share of `l` has
-  // no effect.
-  scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m,
-            const objective& slo = {});
+  // `max_batch`: most sequences in the batch; >= 1. `pool` and `m` must outlive the scheduler.
+  scheduler(std::uint32_t max_batch, const prompt_budget::targets& t, page_pool& pool, const model& m);
 
   // --- Sequences ---
 
@@ -106,9 +101,9 @@ class scheduler {
     std::uint32_t prefilling = 0;     // sequences with a prompt to compute
     std::uint64_t prompt_tokens = 0;  // prompt rows chosen, and prompt tokens found in the prefix cache
   };
-  // Rows of a plan by kind, and the most prompt rows that its budget allowed.
+  // Rows of a plan by kind.
   struct load {
-    std::uint32_t decode_rows = 0, prompt_rows = 0, granted = 0;
+    std::uint32_t decode_rows = 0, prompt_rows = 0;
   };
 
   // Plans the next step. The batch is empty where no row is due. The reference stays valid; the next plan()
@@ -118,24 +113,21 @@ class scheduler {
   // What the latest plan did.
   const changes& latest() const noexcept { return changes_; }
   // Rows of the latest plan.
-  load last_load() const noexcept { return {decode_rows_, prompt_rows_, granted_}; }
+  load last_load() const noexcept { return {decode_rows_, prompt_rows_}; }
   // [slices] the sequence of each slice of the latest plan's batch.
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
   // When the earliest row that the latest plan left out falls due; time_point::max() if it left none out.
   time_point next_due() const noexcept { return next_due_; }
   // When a plan can let the first paused sequence go on; time_point::max() if none can before a sequence of
   // the batch leaves it.
-  time_point next_wake(time_point now) const noexcept;
+  time_point next_resume(time_point now) const noexcept;
 
   // Counts the latest plan's rows as computed, and names the pages that they filled. To be called once a
   // plan, when its forward has been computed or has begun on a device that works in order.
   void computed(time_point now);
 
-  // Tells the budgets how long a step with this load took.
-  void observe(const load& l, duration took) noexcept {
-    budget_.observe(l.decode_rows, l.prompt_rows, took, l.granted);
-    if (slo_budget_) slo_budget_->observe(l.decode_rows, l.prompt_rows, took);
-  }
+  // Tells the budget how long a step with this load took.
+  void observe(const load& l, duration took) noexcept { budget_.observe(l.decode_rows, l.prompt_rows, took); }
 
   // Prompt rows that the budget allowed in the latest step with both prompt rows and decoding sequences.
   std::uint32_t prompt_share() const noexcept { return prompt_share_; }
@@ -156,7 +148,7 @@ class scheduler {
   void choose(time_point now);
 
   // Puts paused sequences without pages whose pause is over back into the waiting line.
-  void queue_woken(time_point now);
+  void queue_resumed(time_point now);
   // Lets paused sequences with pages whose pause is over, of at least this priority, return to the batch.
   void return_paused(int priority, time_point now);
   // Of the paused sequences with pages, preempts the youngest of the lowest priority. False: none has pages.
@@ -188,9 +180,8 @@ class scheduler {
   page_pool& pool_;
   const model& model_;
   const bool paced_;  // model_info::paced
-  prefill_budget budget_;
-  const objective slo_;
-  std::optional<slo_budget> slo_budget_;  // where slo_ is set
+  prompt_budget budget_;
+  const objective slo_;  // of the budget
 
   waiting_line waiting_;
   std::vector<std::unique_ptr<sequence>> running_;    // in order of admission
@@ -202,11 +193,11 @@ class scheduler {
   batch batch_;
   std::vector<sequence*> chosen_;     // [slices] see sequences()
   std::vector<sequence*> prompts_;    // sequences with prompt rows to compute, in the order they are served
-  std::vector<waiting_prompt> demand_;  // prompts_, as slo_budget_ sees them
+  std::vector<prompt_demand> demand_;  // prompts_, as budget_ sees them
   std::vector<sequence*> blocked_;    // waiting sequences that the current admit() found no room for
   std::vector<page_name> computing_;  // names of the pages that prompts compute in this step
   changes changes_;                   // of the latest plan
-  std::uint32_t decode_rows_ = 0, prompt_rows_ = 0, granted_ = 0;  // of the latest plan; see load
+  std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;                // of the latest plan; see load
   std::uint32_t prompt_share_ = 0;                                 // see prompt_share()
   std::uint64_t all_prompt_rows_ = 0;                // of all plans
   time_point next_due_{};

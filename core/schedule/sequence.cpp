@@ -6,193 +6,161 @@
 namespace weir::core {
 namespace {
 
-// Tokens whose logprobs find room without an allocation: as many as a sink's queue takes at least.
-constexpr std::uint32_t usual_logprobs = 128;
-
 std::uint64_t bit_of(token_id id) { return std::uint64_t{1} << (static_cast<std::uint32_t>(id) % 64); }
 
 }  // namespace
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
-    : asked(std::move(j)), root(root_name(asked.cache_salt, m.kv_type)), last_name(root) {
+    : asked(std::move(j)), root_(root_name(asked.cache_salt, m.kv_type)), last_name_(root_) {
   prompt_tokens_ = static_cast<std::uint32_t>(asked.prompt.size());
-  max_output = std::min(asked.max_tokens, longest - prompt_tokens_);
+  max_output_ = std::min(asked.max_tokens, longest - prompt_tokens_);
   min_tokens_ = asked.min_tokens;
   watched_ = !asked.stop.empty() || asked.max_repeats > 0;
-  if (asked.constraint) fit_ = fit_state::fitted;
+  if (asked.constraint) mask_state_ = mask_state::on_time;
   if (asked.top_logprobs) top_logprobs_ = static_cast<std::int8_t>(*asked.top_logprobs);
   sink_ = asked.sink.get();
-  if (!asked.ignore_eos) endings = m.stop_ids;
-  endings.insert(endings.end(), asked.stop_token_ids.begin(), asked.stop_token_ids.end());
-  for (const token_id id : endings) ending_bits_ |= bit_of(id);
+  if (!asked.ignore_eos) endings_ = m.stop_ids;
+  endings_.insert(endings_.end(), asked.stop_token_ids.begin(), asked.stop_token_ids.end());
+  for (const token_id id : endings_) ending_bits_ |= bit_of(id);
 }
 
 void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size) {
-  assert(phase == sequence_phase::waiting || phase == sequence_phase::preempted);
-  phase = sequence_phase::running;
-  ordinal = admission;
+  assert(phase_ == sequence_phase::waiting || phase_ == sequence_phase::preempted);
+  phase_ = sequence_phase::running;
+  ordinal_ = admission;
   computed_at = now;
-  if (chooser) return;
-  chooser.emplace(
+  if (chooser_) return;
+  chooser_.emplace(
       asked.sampling, vocab_size, asked.prompt,
-      sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
-  if (fitted()) {
+      sampler::limits{.max_tokens = max_output_, .min_tokens = asked.min_tokens, .endings = endings_});
+  if (constrained()) {
     grammar::job_mask::limits l{.vocab_size = vocab_size,
                                 .min_tokens = asked.min_tokens,
-                                .max_tokens = max_output,
-                                .endings = endings,
+                                .max_tokens = max_output_,
+                                .endings = endings_,
                                 .force = asked.force,
                                 .draw_forced = asked.top_logprobs.has_value()};
-    fit = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
+    mask_ = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
   }
-  stops = stop_matcher(asked.stop);
-  if (asked.max_repeats > 0) loops.emplace(asked.max_repeats);
-  output.reserve(max_output);
-  if (asked.prompt_logprobs) {
-    prompt_logprobs = std::make_shared<std::vector<kernels::scored_token>>();
-    prompt_logprobs->reserve(rows_to_score());
-  }
-  if (asked.top_logprobs) logprobs_.reserve(std::min(max_output, usual_logprobs));
-  pages.reserve(pages_for(prompt_tokens() + max_output));
+  if (watched_) watch_.emplace(asked.stop, asked.max_repeats, asked.min_tokens);
+  output_.reserve(max_output_);
+  if (asked.prompt_logprobs) scored_.reserve(rows_to_score());
+  if (asked.top_logprobs) logprobs_.reserve(max_output_);
+  pages.reserve(pages_for(prompt_tokens() + max_output_));
 }
 
-void sequence::wake() noexcept {
-  assert(paused_until && !ended());
-  paused_until.reset();
-  if (awaits()) return;
+void sequence::resume() noexcept {
+  assert(paused_until_ && !ended());
+  paused_until_.reset();
   if (pages.size() > 0) {
-    phase = sequence_phase::running;
+    phase_ = sequence_phase::running;
   } else {
-    phase = chooser ? sequence_phase::preempted : sequence_phase::waiting;
+    phase_ = chooser_ ? sequence_phase::preempted : sequence_phase::waiting;
   }
 }
 
 void sequence::found(std::uint32_t rows) noexcept {
-  const std::uint32_t known = std::max(computed, furthest_);
-  if (rows > known) cached += std::min(rows, prompt_tokens()) - std::min(known, prompt_tokens());
-  computed = rows;
+  const std::uint32_t known = std::max(computed_, furthest_);
+  if (rows > known) cached_ += std::min(rows, prompt_tokens()) - std::min(known, prompt_tokens());
+  computed_ = rows;
 }
 
 void sequence::give_back(page_pool& pool) {
   pages.release(pool);
-  computed = named = 0;
-  if (fitted()) sit_out(false);
-  last_name = root;
+  computed_ = named_ = 0;
+  if (constrained()) set_mask_late(false);
+  last_name_ = root_;
 }
 
 void sequence::preempt(page_pool& pool) {
-  assert(in_batch() || paused_until);
-  furthest_ = std::max(furthest_, computed);
+  assert(in_batch() || paused_until_);
+  furthest_ = std::max(furthest_, computed_);
   give_back(pool);
-  phase = paused_until ? sequence_phase::paused : sequence_phase::preempted;
-  ++preemptions;
+  awaited_.forget();
+  phase_ = paused_until_ ? sequence_phase::paused : sequence_phase::preempted;
+  ++preemptions_;
 }
 
 bool sequence::accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs) {
-  assert(phase == sequence_phase::running);
-  if (sampled++ > 0) {
+  assert(phase_ == sequence_phase::running || phase_ == sequence_phase::paused);
+  if (sampled_++ > 0) {
     max_gap_ = std::max(max_gap_, t.at - last_at_);
   } else {
-    how.first_token = t.at;
+    how_.first_token = t.at;
   }
   last_at_ = t.at;
-  const bool may_stop = output.size() >= min_tokens_;
-  if (may_stop && is_ending(t.id)) return last(finish_reason::stop);
-  output.push_back(t);
-  if (logprobs) logprobs_.push_back(*logprobs);
-  chooser->accept(t.id);
+  if (output_.size() >= min_tokens_ && is_ending(t.id)) return last(finish_reason::stop);
+  output_.push_back(t);
+  if (logprobs) logprobs_.add(*logprobs);
+  chooser_->accept(t.id);
   if (!watched_) {
-    decided = static_cast<std::uint32_t>(output.size());
-  } else if (!watch(t.id, may_stop, text)) {
+    decided_ = static_cast<std::uint32_t>(output_.size());
+  } else if (!watch(text)) {
     return false;
   }
-  if (output.size() == max_output) return last(finish_reason::length);
+  if (output_.size() == max_output_) return last(finish_reason::length);
   return true;
 }
 
 bool sequence::is_ending(token_id id) const noexcept {
-  return (ending_bits_ & bit_of(id)) && std::find(endings.begin(), endings.end(), id) != endings.end();
+  return (ending_bits_ & bit_of(id)) && std::find(endings_.begin(), endings_.end(), id) != endings_.end();
 }
 
-bool sequence::watch(token_id id, bool may_stop, const token_table& text) {
-  if (stops.empty()) {
-    decided = static_cast<std::uint32_t>(output.size());
-  } else if (may_stop) {
-    if (const auto start = judge(id, text)) {
-      cut(*start, text);
-      how.stop_string = stops.which();
-      return last(finish_reason::stop);
-    }
-    decide(text_bytes_ - stops.pending(), text);
-  } else {
-    text_bytes_ += text[id].size();
-    decide(text_bytes_, text);
+bool sequence::watch(const token_table& text) {
+  const auto verdict = watch_->take(output_, text);
+  decided_ = watch_->decided();
+  switch (verdict) {
+    case output_watch::verdict::goes_on:
+      return true;
+    case output_watch::verdict::repetition:
+      return last(finish_reason::repetition);
+    case output_watch::verdict::stop_string:
+      break;
   }
-  if (loops && loops->feed(output) && output.size() >= min_tokens_) return last(finish_reason::repetition);
-  return true;
-}
-
-std::optional<std::uint64_t> sequence::judge(token_id id, const token_table& text) {
-  const std::uint64_t watched_from = text_bytes_ - stops.fed();
-  text_bytes_ += text[id].size();
-  const auto start = stops.feed(text[id]);
-  if (!start) return std::nullopt;
-  return watched_from + *start;
-}
-
-void sequence::decide(std::uint64_t bytes, const token_table& text) {
-  while (decided < output.size()) {
-    const std::uint64_t end = decided_bytes_ + text[output[decided].id].size();
-    if (end > bytes) return;
-    decided_bytes_ = end;
-    ++decided;
-  }
-}
-
-void sequence::cut(std::uint64_t bytes, const token_table& text) {
-  matched_ = true;
-  while (decided_bytes_ < bytes) decided_bytes_ += text[output[decided++].id].size();
-  if (decided_bytes_ > bytes) how.shown_bytes = bytes;
+  how_.stop_string = watch_->which();
+  if (const auto bytes = watch_->shown_bytes()) how_.shown_bytes = *bytes;
+  return last(finish_reason::stop);
 }
 
 void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fault) {
   assert(!ended());
   give_back(pool);
-  if (!matched_) decided = static_cast<std::uint32_t>(output.size());
-  phase = sequence_phase::ended;
-  how.reason = why;
-  how.input_tokens = prompt_tokens();
-  how.output_tokens = sampled;
-  how.cached_tokens = cached;
-  how.scheduled = scheduled;
-  if (sampled > 0) how.last_token = last_at_;
-  how.max_gap = max_gap_;
-  how.fault = std::move(fault);
-  how.prompt_logprobs = prompt_logprobs;
+  awaited_.forget();
+  if (!watch_ || !watch_->matched()) decided_ = static_cast<std::uint32_t>(output_.size());
+  phase_ = sequence_phase::ended;
+  how_.reason = why;
+  how_.input_tokens = prompt_tokens();
+  how_.output_tokens = sampled_;
+  how_.cached_tokens = cached_;
+  how_.scheduled = scheduled;
+  if (sampled_ > 0) how_.last_token = last_at_;
+  how_.max_gap = max_gap_;
+  how_.fault = std::move(fault);
+  how_.prompt_logprobs = scored_.all();
 }
 
 void sequence::write_tail() {
-  const std::span<const token> tail = std::span(output).subspan(delivered, decided - delivered);
+  const std::span<const token> tail = output().subspan(delivered_, decided_ - delivered_);
   const bool plain = top_logprobs_ < 0;
   const std::size_t taken =
-      plain ? sink_->write(tail) : sink_->write_with_logprobs(tail, std::span(logprobs_).first(tail.size()));
+      plain ? sink_->write(tail) : sink_->write_with_logprobs(tail, logprobs_.first(tail.size()));
   assert(taken <= tail.size());
-  delivered += static_cast<std::uint32_t>(taken);
-  if (!plain) logprobs_.erase(logprobs_.begin(), logprobs_.begin() + static_cast<std::ptrdiff_t>(taken));
+  delivered_ += static_cast<std::uint32_t>(taken);
+  if (!plain) logprobs_.take(taken);
 }
 
 bool sequence::settle() {
   assert(ended());
   offer();
   if (tail_waits()) return false;
-  sink_->finish(how);
+  sink_->finish(how_);
   return true;
 }
 
 void sequence::settle_now() {
   if (settle()) return;
-  decided = delivered;
-  sink_->finish(how);
+  decided_ = delivered_;
+  sink_->finish(how_);
 }
 
 }  // namespace weir::core

@@ -7,7 +7,9 @@
 namespace weir::core {
 namespace {
 
-constexpr double fade = 0.9;    // factor of a step's weight at each later step of its kind
+constexpr double fade = 0.9;  // factor of a step's weight at each later step of its kind
+// The same at a step that misses its prediction by more than half: the device may have changed.
+constexpr double changed_fade = 0.5;
 constexpr double surprise = 4;  // a step counts within 1 / surprise and surprise times its prediction
 constexpr double newest = 0.1;  // weight of the latest step in the spread
 constexpr double shortest = 1e4;  // ns; a shorter step has the weight of one of this time
@@ -54,18 +56,23 @@ void step_cost::observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, du
   sums& kind = kinds_[prompt_rows > 0 ? 1 : 0];
   double ns = std::max(0.0, static_cast<double>(took.count()));
   const double predicted = of(stream_rows, prompt_rows);
+  double kept = fade;  // of the weights of earlier steps
   if (kind.steps == trusted && predicted > 0) {
     ns = std::clamp(ns, predicted / surprise, surprise * predicted);
-    spread_ += newest * (std::abs(ns - predicted) / predicted - spread_);
+    const double missed = std::abs(ns - predicted) / predicted;
+    spread_ += newest * (missed - spread_);
+    if (missed > 0.5) kept = changed_fade;
   }
   kind.steps = std::min(kind.steps + 1, trusted);
   const double scale = 1 / std::sqrt(std::max(ns, shortest));
   const vector rows{scale, scale * stream_rows, scale * prompt_rows};
   for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t j = 0; j < 3; ++j) kind.products[i][j] = fade * kind.products[i][j] + rows[i] * rows[j];
-    kind.times[i] = fade * kind.times[i] + rows[i] * scale * ns;
+    for (std::size_t j = 0; j < 3; ++j) kind.products[i][j] = kept * kind.products[i][j] + rows[i] * rows[j];
+    kind.times[i] = kept * kind.times[i] + rows[i] * scale * ns;
   }
   widest_ = std::max(widest_, prompt_rows);
+  since_streams_ = prompt_rows > 0 ? since_streams_ + 1 : 0;
+  if (prompt_rows == 0) streams_ = stream_rows;
   fit();
 }
 

@@ -5,8 +5,9 @@
 // kinds of equal weight, however rare one of them is: after a long time without prompts the cost of their
 // rows is still known. A step's weight is divided by its time, because long times vary more; not by more, so
 // that a device that became slow is still followed. Within a kind, a step loses a tenth of its weight with
-// every later step. No part is negative. Once a kind is known well, a time above 4 times or below a quarter
-// of the prediction counts as 4 times or a quarter of it.
+// every later step, and half of it with a step that misses its prediction by more than half. No part is
+// negative. Once a kind is known well, a time above 4 times or below a quarter of the prediction counts as 4
+// times or a quarter of it.
 //
 // Thread safety: the owner's thread only. Nothing allocates.
 #pragma once
@@ -25,6 +26,11 @@ class step_cost {
 
   // Whether a step with prompt rows was measured.
   bool known() const noexcept { return kinds_[1].steps > 0; }
+  // Whether a step without prompt rows and with about so many streams was measured not long ago: with more
+  // than half as many and fewer than twice as many, and fewer than 64 steps with prompt rows ago.
+  bool knows_streams(std::uint32_t stream_rows) const noexcept {
+    return since_streams_ < recent && stream_rows < 2 * streams_ && streams_ < 2 * stream_rows;
+  }
   // Predicted time of a step, in ns.
   double of(double stream_rows, double prompt_rows) const noexcept {
     return parts_[0] + parts_[1] * stream_rows + parts_[2] * prompt_rows;
@@ -52,10 +58,13 @@ class step_cost {
   void fit() noexcept;
 
   static constexpr std::uint32_t trusted = 4;  // steps of a kind after which a prediction is believed
+  static constexpr std::uint32_t recent = 64;  // see knows_streams()
   std::array<sums, 2> kinds_;                  // without and with prompt rows
   vector parts_{};                             // ns
   double spread_ = 0;
   std::uint32_t widest_ = 0;
+  std::uint32_t streams_ = 0;        // of the latest step without prompt rows; 0: there was none
+  std::uint32_t since_streams_ = 0;  // steps with prompt rows since then
 };
 
 }  // namespace weir::core

@@ -87,7 +87,7 @@ class waiting_line {
   }
 
  private:
-  static bool is_preempted(const sequence& s) { return s.phase == sequence_phase::preempted; }
+  static bool is_preempted(const sequence& s) { return s.phase() == sequence_phase::preempted; }
   static place place_of(const sequence& s) {
     return {s.asked.priority, is_preempted(s), s.ticket, s.arrival};
   }

@@ -12,20 +12,15 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/tokenizer/tokenizer.h"
+#include "core/token.h"
 
 namespace weir::core {
 
+class tokenizer;  // core/text/tokenizer/tokenizer.h
+
 class token_table {
  public:
-  explicit token_table(const tokenizer& t) {
-    starts_.reserve(t.vocab_size() + 1);
-    for (std::uint32_t id = 0; id < t.vocab_size(); ++id) {
-      starts_.push_back(bytes_.size());
-      if (!t.is_special(static_cast<token_id>(id))) bytes_ += t.token_bytes(static_cast<token_id>(id));
-    }
-    starts_.push_back(bytes_.size());
-  }
+  explicit token_table(const tokenizer& t);
 
   // Bytes of a token. REQUIRES: id >= 0.
   std::string_view operator[](token_id id) const {

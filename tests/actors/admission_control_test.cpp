@@ -111,16 +111,16 @@ TEST_CASE("admission: who would wait too long is told by how much") {
 
 TEST_CASE("admission: what was waited for before counts in the wait that nobody has to bear") {
   admission_control admission(1, {.queue = 100, .queue_wait = 60s});
-  CHECK(admission.judge_wait("m", 60s).has_value());
-  const auto no = admission.judge_wait("m", 61s);
+  CHECK(admission.check_wait("m", 60s).has_value());
+  const auto no = admission.check_wait("m", 61s);
   REQUIRE(no.has_error());
   CHECK(no.error().code == core::errc::overloaded);
   CHECK(no.error().retry_after_ms == 1000);
   answer_once(admission, 100);
   admission.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});
   fill(admission, 4, 1);  // 40 s
-  CHECK(admission.judge_wait("m", 20s).has_value());
-  CHECK(admission.judge_wait("m", 45s).error().retry_after_ms == 25000);
+  CHECK(admission.check_wait("m", 20s).has_value());
+  CHECK(admission.check_wait("m", 45s).error().retry_after_ms == 25000);
 }
 
 TEST_CASE(

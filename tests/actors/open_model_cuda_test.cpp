@@ -24,8 +24,8 @@ owner_options of_cuda() {
   return o;
 }
 
-core::result<std::unique_ptr<opened_model>> open(const owner_options& o,
-                                                 const std::shared_ptr<const kernels::backend>& b) {
+core::result<std::unique_ptr<ready_model>> open(const owner_options& o,
+                                                const std::shared_ptr<const kernels::backend>& b) {
   return open_model({"m", "random:tiny-110m", false}, o, b, {});
 }
 

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "core/engine.h"
-#include "core/schedule/slo_budget.h"
+#include "core/schedule/prompt_budget.h"
 #include "tests/support/engine_rig.h"
 
 namespace {
@@ -93,7 +93,7 @@ void check_steps(bool ahead) {
   c.kv_pages = 4096;
   auto m = std::make_unique<steady_model>();
   m->change_info().runs_ahead = ahead;
-  engine e(std::move(m), letters(1000), c, clock);
+  engine e(std::move(m), token_table(*letters(1000)), c, clock);
   auto sink = std::make_shared<counting_sink>();
   for (std::uint64_t n = 0; n < 32; ++n) {
     job j;
@@ -129,8 +129,8 @@ TEST_CASE("a step that is begun ahead allocates nothing") { check_steps(true); }
 
 TEST_CASE("the budget of an objective allocates nothing") {
   using namespace std::chrono_literals;
-  slo_budget budget({.slo = {1000ms, 50ms}, .rows = 2048});
-  const std::vector<waiting_prompt> waiting(200, {300, 400ms});
+  prompt_budget budget({.rows = 2048, .slo = {1000ms, 50ms}});
+  const std::vector<prompt_demand> waiting(200, {300, 400ms});
   const auto before = allocations.load();
   std::uint64_t rows = 0;
   for (int i = 0; i < 1000; ++i) {

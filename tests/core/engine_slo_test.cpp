@@ -2,6 +2,7 @@
 // in simulated time.
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
@@ -31,7 +32,7 @@ engine_config of_a_gpu(const objective& slo) {
 
 struct crowd {
   manual_clock spent;
-  std::unique_ptr<engine> does;
+  std::unique_ptr<engine> e;
   std::vector<std::shared_ptr<recording_sink>> sinks;
   std::vector<time_point> asked;
   std::uint64_t jobs = 0;
@@ -42,7 +43,7 @@ struct crowd {
     if (how == loop_kind::overlapped) m = std::make_unique<late_model>(std::move(m));
     const auto c = of_a_gpu(slo);
     REQUIRE(m->allocate_pages(c.kv_pages).has_value());
-    does = std::make_unique<engine>(std::move(m), letters(sim_vocab_size), c, spent);
+    e = std::make_unique<engine>(std::move(m), token_table(*letters(sim_vocab_size)), c, spent);
   }
 
   void submit(std::uint32_t prompt, std::uint32_t tokens) {
@@ -56,17 +57,17 @@ struct crowd {
     asked.push_back(j.created);
     sinks.push_back(std::make_shared<recording_sink>());
     j.sink = sinks.back();
-    does->submit(std::move(j));
+    e->submit(std::move(j));
   }
   void step(int times) {
-    for (int i = 0; i < times; ++i) does->step();
+    for (int i = 0; i < times; ++i) e->step();
   }
   void finish() {
-    for (int most = 100000; !does->idle(); --most) {
+    for (int most = 100000; !e->idle(); --most) {
       REQUIRE(most > 0);
-      does->step();
+      e->step();
     }
-    REQUIRE(does->check_integrity().empty());
+    REQUIRE(e->check_integrity().empty());
   }
 
   // Jobs from number `from` on that kept the objective, as their sinks saw it.
@@ -79,11 +80,14 @@ struct crowd {
     }
     return n;
   }
-  duration longest_gap(std::size_t streams) const {
+  // Longest time between two tokens of the first `streams` jobs, of which the earlier one was sampled at
+  // `from` or later.
+  duration longest_gap(std::size_t streams, time_point from = {}) const {
     duration longest{};
     for (std::size_t s = 0; s < streams; ++s)
       for (std::size_t i = 1; i < sinks[s]->tokens.size(); ++i)
-        longest = std::max(longest, sinks[s]->tokens[i].at - sinks[s]->tokens[i - 1].at);
+        if (sinks[s]->tokens[i - 1].at >= from)
+          longest = std::max(longest, sinks[s]->tokens[i].at - sinks[s]->tokens[i - 1].at);
     return longest;
   }
 
@@ -130,14 +134,14 @@ TEST_CASE("an engine counts who kept its objective as the sinks see it, and noth
   crowd without({}), with(two_seconds);
   without.run_burst();
   with.run_burst();
-  const auto c = with.does->counts();
+  const auto c = with.e->counts();
   CHECK(c.slo_met == with.kept(two_seconds));
   CHECK(c.slo_met + c.slo_missed == 288);
   CHECK(c.ttft_met + c.ttft_missed == 288);
   CHECK(c.tpot_met + c.tpot_missed == 288);
   CHECK(c.tpot_met == with.kept({duration::max(), two_seconds.tpot}));
   CHECK(c.prompt_share > 512);
-  const auto none = without.does->counts();
+  const auto none = without.e->counts();
   CHECK(none.slo_met + none.slo_missed + none.ttft_met + none.tpot_met + none.prompt_share == 0);
 }
 
@@ -145,7 +149,7 @@ TEST_CASE("a cancelled job neither keeps nor misses an objective, and one whose 
   crowd all(two_seconds);
   all.submit(64, 100);
   all.step(5);
-  REQUIRE(all.does->cancel({7, 0}));
+  REQUIRE(all.e->cancel({7, 0}));
   job late;
   late.id = {7, 99};
   late.prompt = {1, 2, 3};
@@ -153,13 +157,37 @@ TEST_CASE("a cancelled job neither keeps nor misses an objective, and one whose 
   late.created = all.spent.now();
   late.deadline = all.spent.now();
   late.sink = std::make_shared<recording_sink>();
-  all.does->submit(std::move(late));
+  all.e->submit(std::move(late));
   all.finish();
-  const auto c = all.does->counts();
+  const auto c = all.e->counts();
   CHECK(c.ttft_met + c.tpot_met + c.slo_met == 0);
   CHECK(c.ttft_missed == 1);
   CHECK(c.tpot_missed == 1);
   CHECK(c.slo_missed == 1);
+}
+
+TEST_CASE(
+    "one prompt of 2,000 tokens a second beside 64 streams: early with an objective, even without one") {
+  const auto how = GENERATE(loop_kind::plain, loop_kind::overlapped);
+  for (const auto& [slo, first_within, gap_within] :
+       {std::tuple(objective{}, 150ms, 8500us), std::tuple(objective{1000ms, 50ms}, 70ms, 50000us)}) {
+    crowd all(slo, how);
+    for (int i = 0; i < 64; ++i) all.submit(32, 1200);
+    all.step(100);
+    const auto from = all.spent.now();
+    for (int prompts = 0; prompts < 5; ++prompts) {
+      const auto next = all.spent.now() + 1s;
+      all.submit(2000, 16);
+      while (all.spent.now() < next) all.step(1);
+    }
+    CAPTURE(static_cast<int>(how), slo.set(), all.longest_gap(64, from).count());
+    CHECK(all.longest_gap(64, from) <= gap_within);
+    for (std::size_t i = 64; i < all.sinks.size(); ++i) {
+      REQUIRE(!all.sinks[i]->tokens.empty());
+      CHECK(all.sinks[i]->tokens.front().at - all.asked[i] <= first_within);
+    }
+    all.finish();
+  }
 }
 
 TEST_CASE("with an objective a day of random arrivals keeps every gap to two tpots, and prompts move on") {
@@ -170,13 +198,13 @@ TEST_CASE("with an objective a day of random arrivals keeps every gap to two tpo
     for (int i = 0; i < 400; ++i) {
       const auto arrivals = random() % 40 == 0 ? random() % 60 : random() % 8 == 0;
       for (std::uint32_t n = 0; n < arrivals; ++n) all.submit(1 + random() % 1500, 1 + random() % 120);
-      if (!all.does->idle()) all.step(2);
+      if (!all.e->idle()) all.step(2);
       all.spent.advance(100us);
     }
     all.finish();
     CAPTURE(seed, static_cast<int>(how));
     CHECK(all.longest_gap(all.sinks.size()) <= 2 * 30ms + 1ms);
-    const auto c = all.does->counts();
+    const auto c = all.e->counts();
     CHECK(c.slo_met + c.slo_missed == all.jobs);
     CHECK(c.tpot_met >= all.jobs * 9 / 10);
     std::uint64_t missed = 0;  // tpot, by answers too long for a few long steps to decide

@@ -108,11 +108,11 @@ struct engine_rig {
   }
 
  private:
-  void build(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t,
+  void build(std::unique_ptr<core::model> m, const std::shared_ptr<const core::tokenizer>& t,
              core::engine_config c) {
     REQUIRE(m->allocate_pages(c.kv_pages).has_value());
     if (c.host_pages > 0) REQUIRE(m->allocate_host_pages(c.host_pages).has_value());
-    engine = std::make_unique<core::engine>(std::move(m), std::move(t), c, clock, helpers);
+    engine = std::make_unique<core::engine>(std::move(m), core::token_table(*t), c, clock, helpers);
   }
 };
 

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <thread>
 
-#include "core/grammar/force.h"
+#include "core/grammar/forced_tokens.h"
 
 namespace weir::core::grammar {
 namespace {

@@ -10,7 +10,8 @@
 //   if (mask->ready()) …                        // forced(), at() and allowed() hold
 //
 // The work also finds forced tokens: tokens that need no draw, because the text has to go on with them
-// (force.h). They stand before the token that allowed() is for, and are taken one by one with take_forced().
+// (forced_tokens.h). They stand before the token that allowed() is for, and are taken one by one with
+// take_forced().
 //
 // Thread safety: the owner's thread only, except for work(). Between a false follow() or begin() and a true
 // ready(), the owner calls only begun(), ready(), needs_helper() and set_posted(). A helper may still do the

@@ -9,9 +9,9 @@
 
 namespace weir::core::grammar {
 
-// The config with the same mask whose counts are cut to what one token can reach.
-config_id constraint::near(config_id id) {
-  auto& c = configs_[id];
+// The parse with the same mask whose counts are cut to what one token can reach.
+parse_id constraint::near(parse_id id) {
+  auto& c = parses_[id];
   if (const auto known = c.near.load(std::memory_order_acquire)) return known;
   const std::lock_guard lock(mutex_);
   const auto horizon = std::max(trie().longest(), 1u);
@@ -21,16 +21,16 @@ config_id constraint::near(config_id id) {
     h.next = stacks_.within(h.next, horizon);
   }
   const auto to = heads == c.heads ? id : intern(std::move(heads), c.may_end);
-  configs_[to].near.store(to, std::memory_order_release);
+  parses_[to].near.store(to, std::memory_order_release);
   c.near.store(to, std::memory_order_release);
   return to;
 }
 
-const token_mask* constraint::mask(config_id id) {
+const token_mask* constraint::mask(parse_id id) {
   if (id == failed) return nullptr;
   id = near(id);
   if (id == failed) return nullptr;
-  auto& c = configs_[id];
+  auto& c = parses_[id];
   const auto checked = [](const token_mask* m) { return m->cost > most_cost ? nullptr : m; };
   if (const auto* known = c.mask.load(std::memory_order_acquire)) return checked(known);
   auto made = std::make_unique<token_mask>(trie().vocab_size());
@@ -50,10 +50,10 @@ const token_mask* constraint::mask(config_id id) {
   return checked(masks_.back().get());
 }
 
-const token_mask* constraint::mask_known(config_id id) const {
+const token_mask* constraint::mask_known(parse_id id) const {
   if (id == failed) return nullptr;
-  const auto near = configs_[id].near.load(std::memory_order_acquire);
-  const auto* known = near <= failed ? nullptr : configs_[near].mask.load(std::memory_order_acquire);
+  const auto near = parses_[id].near.load(std::memory_order_acquire);
+  const auto* known = near <= failed ? nullptr : parses_[near].mask.load(std::memory_order_acquire);
   return known && known->cost <= most_cost ? known : nullptr;
 }
 
@@ -68,7 +68,7 @@ void constraint::add_head(token_mask& out, const head& h) {
   out.cost += view->cost;
   out.set_all(view->inside);
   if (view->leave && view->leave->size() == 1) return;  // no token goes on behind the terminal
-  config_id behind = dead;
+  parse_id behind = dead;
   {
     const std::lock_guard lock(mutex_);
     behind = after(h.next);
@@ -77,7 +77,7 @@ void constraint::add_head(token_mask& out, const head& h) {
     out.cost = most_cost + 1;
     return;
   }
-  if (configs_[behind].heads.empty()) return;
+  if (parses_[behind].heads.empty()) return;
   if (view->leave) {
     walk(out, *view->leave, behind);
     return;
@@ -91,7 +91,7 @@ void constraint::add_head(token_mask& out, const head& h) {
     walk(out, *some->leave, behind);
     return;
   }
-  config_id whole = dead;
+  parse_id whole = dead;
   {
     const std::lock_guard lock(mutex_);
     whole = intern({h}, false);
@@ -113,16 +113,16 @@ bool constraint::add_fixed(token_mask& out, regex_id state) const {
   return !at || !tree.has_children(*at);
 }
 
-void constraint::walk(token_mask& out, const id_tree& tree, config_id from) {
-  struct spot {  // a config, and its row if it has one
-    config_id at = dead;
+void constraint::walk(token_mask& out, const id_tree& tree, parse_id from) {
+  struct spot {  // a parse, and its row if it has one
+    parse_id at = dead;
     const std::uint8_t* class_of = nullptr;
-    const std::atomic<config_id>* row = nullptr;
+    const std::atomic<parse_id>* row = nullptr;
     bool operator==(const spot& o) const { return at == o.at; }
   };
-  const auto spot_of = [&](config_id c) {
-    const auto* row = configs_[c].row.load(std::memory_order_acquire);
-    return spot{c, row ? configs_[c].classes->of.data() : nullptr, row};
+  const auto spot_of = [&](parse_id c) {
+    const auto* row = parses_[c].row.load(std::memory_order_acquire);
+    return spot{c, row ? parses_[c].classes->of.data() : nullptr, row};
   };
   const auto next = [&](spot& s, unsigned char b) {
     if (++out.cost > most_cost) return spot{};
@@ -136,11 +136,11 @@ void constraint::walk(token_mask& out, const id_tree& tree, config_id from) {
   };
   tree.walk(spot_of(from), next, [&](std::uint32_t i, const spot& to) {
     out.set(tree.ids(i));
-    return !configs_[to.at].heads.empty();
+    return !parses_[to.at].heads.empty();
   });
 }
 
-token_mask constraint::mask_by_definition(config_id id) {
+token_mask constraint::mask_by_definition(parse_id id) {
   token_mask out(trie().vocab_size());
   for (std::uint32_t t = 0; t < trie().vocab_size(); ++t) {
     const auto token = static_cast<token_id>(t);

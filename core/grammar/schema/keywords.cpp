@@ -40,13 +40,13 @@ std::vector<alternatives> schema_keywords::say(const literal& l, bool evaluated)
   }
   if (n.kind != json_kind::object)
     refuse_schema(tree_.pointer(l.schema), "a schema must be an object or a boolean, not {}", name(n.kind));
-  if (judged_.insert(l.schema).second) judge(l.schema);
+  if (checked_.insert(l.schema).second) check(l.schema);
   if (!l.negated) return says(l.schema, evaluated);
   return {denies(l.schema)};
 }
 
 // Refuses a keyword that no part of this front end enforces. Called once for each schema.
-void schema_keywords::judge(json_node_id schema) {
+void schema_keywords::check(json_node_id schema) {
   if (document_.ref_stands_alone() && document_.keyword(schema, "$ref")) return;
   if (const auto at = document_.keyword(schema, "$vocabulary"))
     refuse_schema(tree_.pointer(*at), "$vocabulary is not supported");

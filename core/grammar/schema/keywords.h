@@ -50,7 +50,7 @@ class schema_keywords {
  private:
   std::vector<alternatives> says(json_node_id schema, bool evaluated);
   alternatives denies(json_node_id schema);
-  void judge(json_node_id schema);
+  void check(json_node_id schema);
 
   constraints scalar_facts(json_node_id schema);
   void number_facts(json_node_id schema, constraints& c);
@@ -92,7 +92,7 @@ class schema_keywords {
   const json_tree& tree_;
   bool strict_;
   std::vector<warning>& warnings_;
-  std::set<json_node_id> judged_;
+  std::set<json_node_id> checked_;
   std::set<std::pair<json_node_id, std::string>> warned_;
   std::map<json_node_id, std::shared_ptr<const member_rule>> member_rules_;
   std::map<json_node_id, std::shared_ptr<const item_rule>> item_rules_;

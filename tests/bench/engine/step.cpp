@@ -61,8 +61,8 @@ class open_sink final : public token_sink {
 class bench {
  public:
   bench(std::uint32_t sequences, std::uint32_t pages, bool ahead = false)
-      : engine_(std::make_unique<no_model>(ahead), make_numbered_tokenizer(1000), config(sequences, pages),
-                time_) {}
+      : engine_(std::make_unique<no_model>(ahead), token_table(*make_numbered_tokenizer(1000)),
+                config(sequences, pages), time_) {}
 
   void submit(std::uint64_t n, std::size_t prompt, std::uint64_t text, std::uint32_t max_tokens) {
     job j;

@@ -20,13 +20,13 @@ acceptor& bundled() {
   return a;
 }
 
-accept_verdict judged(const std::string& line) {
+accept_verdict verdict_on(const std::string& line) {
   const auto parsed = parse_accept_line(line);
   REQUIRE(parsed.has_value());
   REQUIRE(parsed->own);
   const auto prepared = bundled().prepare(*parsed->own, parsed->field);
   REQUIRE(prepared.has_value());
-  const auto verdict = bundled().judge(*prepared, parsed->subject);
+  const auto verdict = bundled().check(*prepared, parsed->subject);
   REQUIRE(verdict.has_value());
   return *verdict;
 }
@@ -34,26 +34,26 @@ accept_verdict judged(const std::string& line) {
 }  // namespace
 
 TEST_CASE("a line is judged by its own constraint", "[grammar]") {
-  const auto whole = judged(R"({"regex":"ab+","text":"abb"})");
+  const auto whole = verdict_on(R"({"regex":"ab+","text":"abb"})");
   CHECK(whole.accepted);
   CHECK(whole.may_end);
   CHECK_FALSE(whole.at);
   CHECK(whole.completion == "");
-  const auto unfinished = judged(R"({"choice":["yes","no"],"text":"ye"})");
+  const auto unfinished = verdict_on(R"({"choice":["yes","no"],"text":"ye"})");
   CHECK(unfinished.accepted);
   CHECK_FALSE(unfinished.may_end);
   CHECK(unfinished.completion == "s");
-  const auto wrong = judged(R"({"choice":["yes","no"],"text":"yet"})");
+  const auto wrong = verdict_on(R"({"choice":["yes","no"],"text":"yet"})");
   CHECK_FALSE(wrong.accepted);
   CHECK(wrong.at == 2u);
   CHECK_FALSE(wrong.completion);
 }
 
 TEST_CASE("a line may have a grammar in either notation", "[grammar]") {
-  const auto gbnf = judged(R"({"grammar":"root ::= \"a\" root | \"!\"","text":"aa"})");
+  const auto gbnf = verdict_on(R"({"grammar":"root ::= \"a\" root | \"!\"","text":"aa"})");
   CHECK(gbnf.accepted);
   CHECK(gbnf.completion == "!");
-  const auto lark = judged(R"({"grammar":"start: \"a\"+ \"!\"","grammar_syntax":"lark","text":"ab"})");
+  const auto lark = verdict_on(R"({"grammar":"start: \"a\"+ \"!\"","grammar_syntax":"lark","text":"ab"})");
   CHECK(lark.at == 1u);
   const auto wrong = parse_accept_line(R"({"grammar":"root ::= (","text":""})");
   REQUIRE(wrong.has_value());
@@ -69,10 +69,10 @@ TEST_CASE("tokens are judged like their text, and the byte is the same", "[gramm
   const std::string text = "a rather long sentence, with commas";
   const auto ids = (*t)->encode(text, {.add_special = false, .parse_special = false});
   boost::json::object line{{"regex", "[a-z ]*"}, {"ids", boost::json::value_from(ids)}};
-  const auto by_ids = judged(boost::json::serialize(line));
+  const auto by_ids = verdict_on(boost::json::serialize(line));
   line.erase("ids");
   line["text"] = text;
-  const auto by_text = judged(boost::json::serialize(line));
+  const auto by_text = verdict_on(boost::json::serialize(line));
   CHECK(by_text.at == text.find(','));
   CHECK(by_ids.at == by_text.at);
   CHECK(by_ids.mask == by_text.mask);

@@ -4,7 +4,7 @@
 
 #include "core/grammar/cache.h"
 #include "core/grammar/cursor.h"
-#include "core/grammar/force.h"
+#include "core/grammar/forced_tokens.h"
 #include "tests/core/grammar/grammar_kit.h"
 #include "tests/support/manual_clock.h"
 

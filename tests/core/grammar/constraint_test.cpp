@@ -223,7 +223,7 @@ void check_masks(const std::shared_ptr<terminal_views>& views, int walks, int lo
     if (!made_here) continue;  // a vocabulary without the characters
     auto& over = **made_here;
     for (int w = 0; w < walks; ++w)
-      random_walk(over, random, longest, [&](config_id at, const token_mask& mask) {
+      random_walk(over, random, longest, [&](parse_id at, const token_mask& mask) {
         const auto truth = over.mask_by_definition(at);
         CHECK(mask.ids() == truth.ids());
       });

@@ -31,7 +31,7 @@ struct rig {
   sequence& computed(std::uint64_t seed, std::uint32_t length) {
     sequence& s = add(seed, length);
     REQUIRE(s.pages.grow(pool, length));
-    s.computed = length;
+    s.set_computed(length);
     name_pages(s, pool);
     return s;
   }
@@ -42,7 +42,7 @@ struct rig {
 TEST_CASE("prefix reuse: full pages that are computed get names, the rest does not") {
   rig r(8);
   const sequence& s = r.computed(1, 150);
-  CHECK(s.named == 2);
+  CHECK(s.named() == 2);
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(r.pool.names().holds(s.pages.all()[i]) == (i < 2));
 }
 
@@ -52,9 +52,9 @@ TEST_CASE("prefix reuse: a sequence takes the named pages of its beginning, and 
   sequence& second = r.add(1, 200);
   const auto missing = share_pages(second, r.pool, true);
   REQUIRE(missing);
-  CHECK(second.named == 2);
-  CHECK(second.computed == 128);
-  CHECK(second.cached == 128);
+  CHECK(second.named() == 2);
+  CHECK(second.computed() == 128);
+  CHECK(second.cached() == 128);
   for (std::uint32_t i = 0; i < 2; ++i) {
     CHECK(second.pages.all()[i] == first.pages.all()[i]);
     CHECK(r.pool.references(first.pages.all()[i]) == 2);
@@ -68,9 +68,9 @@ TEST_CASE("prefix reuse: the last token is computed even where all its pages are
   r.computed(1, 128);
   sequence& again = r.add(1, 128);
   CHECK_FALSE(share_pages(again, r.pool, true).has_value());
-  CHECK(again.computed == 64);
+  CHECK(again.computed() == 64);
   REQUIRE(take_pages(again, r.pool, 0, r.copies));
-  CHECK(again.computed == 127);  // the copy of the second page, but for its last row
+  CHECK(again.computed() == 127);  // the copy of the second page, but for its last row
   REQUIRE(r.copies.size() == 1);
   CHECK(r.copies[0].to == again.pages.all()[1]);
 }
@@ -94,7 +94,7 @@ TEST_CASE("prefix reuse: a page that two computed at once is kept once") {
   sequence& b = r.add(1, 70);
   for (sequence* s : {&a, &b}) {
     REQUIRE(s->pages.grow(r.pool, 70));
-    s->computed = 70;
+    s->set_computed(70);
   }
   CHECK(r.pool.used() == 4);
   name_pages(a, r.pool);
@@ -112,7 +112,7 @@ TEST_CASE("prefix reuse: salts keep equal prompts apart") {
   sequence& salted = *r.all.back();
   salted.enter(9, {}, r.model.info().vocab_size);
   CHECK(share_pages(salted, r.pool, true).has_value());
-  CHECK(salted.computed == 0);
+  CHECK(salted.computed() == 0);
 }
 
 }  // namespace weir::tests::prefix_reuse_test

@@ -25,13 +25,13 @@ TEST_CASE("scheduler: a prompt is computed in slices, and its last row asks for 
     const batch& work = r.plan.plan(r.now);
     REQUIRE(work.slices.size() == 1);
     CHECK(work.slices[0].rows == rows);
-    CHECK(work.slices[0].position == s.computed);
+    CHECK(work.slices[0].position == s.computed());
     CHECK((work.slices[0].logits_row >= 0) == (rows == 22));
     CHECK(r.plan.last_load().prompt_rows == rows);
     r.compute(work);
   }
   const batch& work = r.plan.plan(r.now);
-  CHECK(work.tokens == std::vector<token_id>{s.output.back().id});
+  CHECK(work.tokens == std::vector<token_id>{s.output().back().id});
   CHECK(r.plan.last_load().decode_rows == 1);
   r.compute(work);
 }
@@ -105,9 +105,9 @@ TEST_CASE("scheduler: without a page for growth the youngest sequence is preempt
   const sequence& young = r.add(numbered_job(2, 100, 400));
   r.step();
   REQUIRE(r.plan.running().size() == 2);
-  while (young.preemptions == 0) {
+  while (young.preemptions() == 0) {
     r.step();
-    REQUIRE(old.preemptions == 0);
+    REQUIRE(old.preemptions() == 0);
   }
   CHECK(old.length() > 128);
 }
@@ -118,18 +118,18 @@ TEST_CASE("scheduler: a sequence of a lower priority is preempted before a young
   low.priority = -1;
   const sequence& a = r.add(std::move(low));
   const sequence& b = r.add(numbered_job(2, 100, 250));
-  while (a.preemptions == 0) {
+  while (a.preemptions() == 0) {
     r.step();
     REQUIRE(b.length() < 350);
   }
   CHECK(r.plan.latest().preemptions == 1);
-  CHECK(b.preemptions == 0);
+  CHECK(b.preemptions() == 0);
   CHECK_FALSE(r.running(a));
   CHECK(a.pages.size() == 0);
   CHECK(r.plan.waiting().preempted() == 1);
   while (!b.ended()) {
     r.step();
-    REQUIRE(b.preemptions == 0);
+    REQUIRE(b.preemptions() == 0);
   }
 }
 
@@ -140,12 +140,12 @@ TEST_CASE("scheduler: of the prompts that need the same page one computes it, an
   const batch& work = r.plan.plan(r.now);
   CHECK(r.rows_of(work, first) == 200);
   CHECK(r.rows_of(work, second) == 0);
-  CHECK(second.phase == sequence_phase::held);
+  CHECK(second.phase() == sequence_phase::held);
   r.compute(work);
   const batch& next = r.plan.plan(r.now);
   CHECK(r.rows_of(next, first) == 1);
   CHECK(r.rows_of(next, second) == 250 - 192);
-  CHECK(second.cached == 192);
+  CHECK(second.cached() == 192);
   CHECK(second.pages.all()[2] == first.pages.all()[2]);
   r.compute(next);
 }
@@ -159,7 +159,7 @@ TEST_CASE("scheduler: a held sequence goes on by itself where the one that compu
   r.plan.sweep([](auto& s) { if (s->ended()) s.reset(); });
   const batch& work = r.plan.plan(r.now);
   CHECK(r.rows_of(work, second) == 64);
-  CHECK(second.computed == 64);  // the page that the other one had computed
+  CHECK(second.computed() == 64);  // the page that the other one had computed
   r.compute(work);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("scheduler: of several prompts the shortest is first, but a long one i
   r.step();
   std::uint64_t n = 10;
   std::uint32_t before = 0;  // rows of later prompts chosen while the long one waited
-  while (longest.output.empty()) {
+  while (longest.output().empty()) {
     r.add(numbered_job(n++, 60, 1));
     const batch& work = r.plan.plan(r.now);
     before += r.plan.last_load().prompt_rows - r.rows_of(work, longest);
@@ -220,9 +220,9 @@ TEST_CASE("scheduler: random days: rows follow each other, pages hold them, budg
         const batch_slice& slice = work.slices[k];
         const sequence& s = *r.plan.sequences()[k];
         REQUIRE(once.insert(&s).second);
-        REQUIRE(s.phase == sequence_phase::running);
+        REQUIRE(s.phase() == sequence_phase::running);
         REQUIRE(slice.first_row == row);
-        REQUIRE(slice.position == s.computed);
+        REQUIRE(slice.position == s.computed());
         REQUIRE(slice.rows >= 1);
         REQUIRE(slice.pages.size() == pages_for(slice.position + slice.rows));
         const bool last = slice.position + slice.rows == s.length();
@@ -259,14 +259,14 @@ TEST_CASE("scheduler: a paused sequence keeps its pages, leaves its place, and r
   r.step();
   CHECK_FALSE(r.running(a));
   CHECK(r.running(b));
-  CHECK(r.plan.next_wake(r.now) == time_point(5s));
+  CHECK(r.plan.next_resume(r.now) == time_point(5s));
   r.now = time_point(5s);
   r.step();
   CHECK_FALSE(r.running(a));  // no place
-  CHECK(r.plan.next_wake(r.now) == time_point::max());
+  CHECK(r.plan.next_resume(r.now) == time_point::max());
   r.plan.pause(b, time_point::max());
   CHECK(r.rows_of(r.plan.plan(r.now), a) == 1);
-  CHECK(a.preemptions == 0);
+  CHECK(a.preemptions() == 0);
 }
 
 TEST_CASE("scheduler: a paused sequence is preempted before one of a lower priority that runs") {
@@ -280,7 +280,7 @@ TEST_CASE("scheduler: a paused sequence is preempted before one of a lower prior
   r.step();
   CHECK(r.running(b));
   CHECK(a.pages.size() == 0);
-  CHECK(a.phase == sequence_phase::paused);
+  CHECK(a.phase() == sequence_phase::paused);
   CHECK(r.plan.latest().preemptions == 1);
 }
 

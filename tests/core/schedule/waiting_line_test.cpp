@@ -102,7 +102,7 @@ TEST_CASE("waiting line: counts follow whatever comes and goes") {
       const std::size_t i = random() % there.size();
       auto s = line.take(*there[i]);
       REQUIRE(s.get() == there[i]);
-      if (s->phase == sequence_phase::preempted) {
+      if (s->phase() == sequence_phase::preempted) {
         --lost;
       } else if (random() % 2 == 0) {
         line.put_back(preempted(std::move(s)));

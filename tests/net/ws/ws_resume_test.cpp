@@ -313,7 +313,7 @@ TEST_CASE("window: a cancel empties it") {
   CHECK(lane.text == sim_text(5, static_cast<std::uint32_t>(lane.seq)));
 }
 
-TEST_CASE("on_lag pause: the job rests while every follower lags, and goes on with the same tokens") {
+TEST_CASE("on_lag pause: the job is paused while every follower lags, and goes on with the same tokens") {
   server_fixture f(slow());
   ws_client c(f.port());
   const auto id = begin(c, R"("max_tokens":200,"seed":6,"window":16,"on_lag":"pause")");

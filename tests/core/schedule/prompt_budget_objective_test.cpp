@@ -1,13 +1,13 @@
 // The budget over simulated devices: what it grants, and over random days that streams keep tpot, that
 // prompts move on and that first tokens come in time where they can.
-#include "core/schedule/slo_budget.h"
+#include "core/schedule/prompt_budget.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <random>
 
-namespace weir::tests::slo_budget_test {
+namespace weir::tests::prompt_budget_objective_test {
 
 using namespace weir::core;
 using namespace std::chrono_literals;
@@ -24,23 +24,23 @@ struct device {
 
 duration as_time(double ns) { return duration(static_cast<std::int64_t>(ns)); }
 
-constexpr slo_budget::limits usual{.slo = {1000ms, 50ms}, .rows = 2048};
+constexpr prompt_budget::targets usual{.rows = 2048, .slo = {1000ms, 50ms}};
 
 // A budget that has measured this device with `streams` streams.
-slo_budget taught(const device& d, slo_budget::limits l, std::uint32_t streams) {
-  slo_budget b(l);
+prompt_budget taught(const device& d, prompt_budget::targets l, std::uint32_t streams) {
+  prompt_budget b(l);
   for (std::uint32_t rows = 64; rows <= 2048; rows *= 2)
     for (const std::uint32_t r : {0u, rows}) b.observe(streams, r, as_time(d.of(streams, r)));
   for (int i = 0; i < 60; ++i) b.observe(streams, 0, as_time(d.of(streams, 0)));
   return b;
 }
 
-const std::vector<waiting_prompt> no_hurry(4, {5000, 60s});
+const std::vector<prompt_demand> no_hurry(4, {5000, 60s});
 
 }  // namespace
 
 TEST_CASE("an objective: before anything was measured a slice is short, and slices at most double") {
-  slo_budget b(usual);
+  prompt_budget b(usual);
   const device d;
   std::uint32_t widest = 0;
   CHECK(b.rows(8, no_hurry) == 64);
@@ -57,7 +57,7 @@ TEST_CASE("an objective: a step takes as many prompt rows as keep tpot") {
   const device d;
   for (const std::uint32_t streams : {1u, 32u, 256u}) {
     for (const duration tpot : {20ms, 35ms, 50ms}) {
-      auto b = taught(d, {.slo = {1000ms, tpot}, .rows = 2048}, streams);
+      auto b = taught(d, {.rows = 2048, .slo = {1000ms, tpot}}, streams);
       const auto rows = b.rows(streams, no_hurry);
       CAPTURE(streams, tpot.count(), rows);
       CHECK(d.of(streams, rows) <= static_cast<double>(tpot.count()));
@@ -69,25 +69,25 @@ TEST_CASE("an objective: a step takes as many prompt rows as keep tpot") {
 
 TEST_CASE("an objective: a prompt that would be late makes steps longer, and one that is late does not") {
   const device d;
-  const slo_budget::limits tight{.slo = {1000ms, 20ms}, .rows = 2048};
+  const prompt_budget::targets tight{.rows = 2048, .slo = {1000ms, 20ms}};
   auto b = taught(d, tight, 32);  // 4.96 ms without prompts
   const auto calm = b.rows(32, no_hurry);
   // Steps of tpot have 14 of 19 ms for prompts, 700 rows: 7,000 in 200 ms. Twice as long steps make 9,000.
-  const std::vector<waiting_prompt> easy{{4000, 200ms}}, urgent{{8000, 200ms}}, late{{8000, -1ms}},
+  const std::vector<prompt_demand> easy{{4000, 200ms}}, urgent{{8000, 200ms}}, late{{8000, -1ms}},
       hopeless{{20000, 200ms}}, behind{{4000, -1ms}, {4000, 200ms}};
   CHECK(b.rows(32, easy) == calm);
   CHECK(b.rows(32, urgent) > calm * 5 / 4);
   CHECK(d.of(32, b.rows(32, urgent)) <= 40e6);
   CHECK(b.rows(32, late) == calm);
   CHECK(b.rows(32, hopeless) == calm);
-  CHECK(b.rows(32, behind) == b.rows(32, urgent));                 // earlier prompts' rows count, too
-  CHECK(b.rows(32, std::vector<waiting_prompt>{{8000}}) == calm);  // its first token was sampled already
+  CHECK(b.rows(32, behind) == b.rows(32, urgent));                // earlier prompts' rows count, too
+  CHECK(b.rows(32, std::vector<prompt_demand>{{8000}}) == calm);  // its first token was sampled already
 }
 
 TEST_CASE("an objective: tpot wins once the streams are no more ahead") {
   const device d;
-  auto b = taught(d, {.slo = {1000ms, 20ms}, .rows = 2048}, 32);
-  const std::vector<waiting_prompt> urgent{{8000, 200ms}};
+  auto b = taught(d, {.rows = 2048, .slo = {1000ms, 20ms}}, 32);
+  const std::vector<prompt_demand> urgent{{8000, 200ms}};
   double all = 0;
   int longer = 0;
   for (int i = 0; i < 200; ++i) {
@@ -104,7 +104,7 @@ TEST_CASE("an objective: tpot wins once the streams are no more ahead") {
 
 TEST_CASE("an objective: where streams alone miss tpot, prompts still move on") {
   const device d;
-  auto b = taught(d, {.slo = {1000ms, 5ms}, .rows = 2048}, 256);  // 11.7 ms
+  auto b = taught(d, {.rows = 2048, .slo = {1000ms, 5ms}}, 256);  // 11.7 ms
   const auto rows = b.rows(256, no_hurry);
   CHECK(rows >= 16);
   CHECK(d.of(256, rows) <= 1.3 * d.of(256, 0));
@@ -113,8 +113,8 @@ TEST_CASE("an objective: where streams alone miss tpot, prompts still move on") 
 
 TEST_CASE("an objective: the longest step with a slice is kept, whatever first tokens need") {
   const device d;
-  auto b = taught(d, {.slo = {1000ms, 50ms}, .rows = 2048, .longest = 15ms}, 32);
-  const std::vector<waiting_prompt> urgent{{8000, 200ms}};
+  auto b = taught(d, {.rows = 2048, .while_decoding = 15ms, .slo = {1000ms, 50ms}}, 32);
+  const std::vector<prompt_demand> urgent{{8000, 200ms}};
   CHECK(d.of(32, b.rows(32, urgent)) <= 15e6);
   CHECK(d.of(32, b.rows(32, urgent)) >= 12e6);
 }
@@ -137,7 +137,7 @@ struct day {
   std::uint32_t steps = 0, over = 0, far_over = 0, kept = 0, first_kept = 0, ended = 0, stuck = 0;
 
   // `load`: rows of arriving prompts, as a share of the rows that steps of tpot have room for.
-  void run(const device& d, slo_budget& b, const objective& slo, double noise, double load) {
+  void run(const device& d, prompt_budget& b, const objective& slo, double noise, double load) {
     const double tpot = static_cast<double>(slo.tpot.count()), ttft = static_cast<double>(slo.ttft.count());
     double now = 0, owed = 0;
     for (; steps < 3000; ++steps) {
@@ -149,7 +149,7 @@ struct day {
             {now, -1, static_cast<std::uint32_t>(rows), 20 + static_cast<std::uint32_t>(random() % 60)});
         owed -= static_cast<double>(rows);
       }
-      std::vector<waiting_prompt> waiting;
+      std::vector<prompt_demand> waiting;
       for (const one& p : prompts) waiting.push_back({p.left, as_time(p.asked + ttft - now)});
       std::uint32_t rows = 0;
       if (!prompts.empty()) rows = n > 0 ? b.rows(n, waiting) : 512;
@@ -198,7 +198,7 @@ TEST_CASE("an objective: over random days streams keep tpot, and prompts their t
                    seed % 3 == 0 ? today.between(0, 100) : 0.0};
     const double noise = seed % 2 ? 0.05 : 0;
     const objective slo{2000ms, as_time(today.between(3, 6) * d.of(64, 0))};
-    slo_budget b({.slo = slo, .rows = 2048});
+    prompt_budget b({.rows = 2048, .slo = slo});
     const double load = seed % 5 == 4 ? 3 : 0.4;
     today.run(d, b, slo, noise, load);
     CAPTURE(seed, load, d.step, d.stream, d.prompt, d.free_rows, slo.tpot.count());
@@ -211,4 +211,4 @@ TEST_CASE("an objective: over random days streams keep tpot, and prompts their t
   }
 }
 
-}  // namespace weir::tests::slo_budget_test
+}  // namespace weir::tests::prompt_budget_objective_test

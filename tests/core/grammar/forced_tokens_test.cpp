@@ -1,10 +1,10 @@
 // Forced tokens: canonical ones are those that the tokenizer makes of the whole text.
-#include "core/grammar/force.h"
+#include "core/grammar/forced_tokens.h"
 
 #include "core/grammar/masks/job_mask.h"
 #include "tests/core/grammar/grammar_kit.h"
 
-namespace weir::tests::force_test {
+namespace weir::tests::forced_tokens_test {
 
 using namespace weir::core::grammar;
 using weir::core::token_id;
@@ -83,7 +83,9 @@ TEST_CASE("forced tokens of the bundled tokenizer are those of the whole text", 
                    "required":["name","height in metres"],"additionalProperties":false,"type":"object"})"),
        {R"({"name":"otter","height in metres":12})", R"({"name": "heron", "height in metres": 3})"}},
       {text_of(constraint_text::kind::regex, "Gr\xC3\xBC(n|\xC3\x9F)e aus (K\xC3\xB6ln|K\xC3\xBCrten)"),
-       {"Gr\xC3\xBCne aus K\xC3\xB6ln", "Gr\xC3\xBC\xC3\x9F" "e aus K\xC3\xBCrten"}}};
+       {"Gr\xC3\xBCne aus K\xC3\xB6ln",
+        "Gr\xC3\xBC\xC3\x9F"
+        "e aus K\xC3\xBCrten"}}};
   yield all;
   for (const auto& [what, texts] : rows) {
     INFO(what.text);
@@ -171,4 +173,4 @@ TEST_CASE("a token that the model does not have is not forced", "[grammar]") {
   CHECK(mask.forced() != 27);
 }
 
-}  // namespace weir::tests::force_test
+}  // namespace weir::tests::forced_tokens_test

@@ -1,7 +1,7 @@
 // Canonical tokens: the tokenizer encodes the text together with the forced bytes. A token of the vocabulary
 // may begin within the forced bytes and end behind them. From the first place of such a token on, nothing is
 // forced: the tokenizer could choose other tokens there once it sees the bytes that follow.
-#include "core/grammar/force.h"
+#include "core/grammar/forced_tokens.h"
 
 #include <algorithm>
 
@@ -40,7 +40,7 @@ std::span<const token_id> context_of(const token_trie& trie, std::span<const tok
 
 // Whether the vocabulary has a token that begins with `head` and then a byte that the constraint allows at
 // `behind`.
-bool reaches_beyond(constraint& over, config_id behind, std::string_view head) {
+bool reaches_beyond(constraint& over, parse_id behind, std::string_view head) {
   const auto& tree = over.trie().tree();
   std::uint32_t at = 0;
   for (const char b : head) {
@@ -55,7 +55,7 @@ bool reaches_beyond(constraint& over, config_id behind, std::string_view head) {
 }
 
 // Number of the stretch's first bytes whose tokens are the same whatever allowed text follows.
-std::size_t settled_bytes(constraint& over, config_id behind, std::string_view stretch) {
+std::size_t settled_bytes(constraint& over, parse_id behind, std::string_view stretch) {
   auto at = stretch.size() - std::min(stretch.size(), most_reach);
   while (at < stretch.size() && !reaches_beyond(over, behind, stretch.substr(at))) ++at;
   return at;
@@ -81,7 +81,7 @@ std::vector<token_id> encoded_behind(const token_trie& trie, std::span<const tok
 
 }  // namespace
 
-std::string forced_bytes(constraint& over, config_id at, std::size_t most) {
+std::string forced_bytes(constraint& over, parse_id at, std::size_t most) {
   std::string out;
   while (out.size() < most) {
     const auto b = over.only_byte(at);
@@ -93,7 +93,7 @@ std::string forced_bytes(constraint& over, config_id at, std::size_t most) {
   return out;
 }
 
-std::vector<token_id> canonical_tokens(constraint& over, config_id at, std::span<const token_id> written) {
+std::vector<token_id> canonical_tokens(constraint& over, parse_id at, std::span<const token_id> written) {
   const std::string forced = forced_bytes(over, at);
   const auto stretch = whole_characters(forced);
   if (stretch.empty()) return {};
@@ -109,7 +109,7 @@ std::vector<token_id> canonical_tokens(constraint& over, config_id at, std::span
   return ids;
 }
 
-bool may_force(constraint& over, config_id at) {
+bool may_force(constraint& over, parse_id at) {
   if (const auto known = over.may_force_known(at)) return *known;
   const std::string forced = forced_bytes(over, at);
   const auto stretch = whole_characters(forced);
@@ -119,7 +119,7 @@ bool may_force(constraint& over, config_id at) {
   return some;
 }
 
-std::optional<token_id> single_token(constraint& over, config_id at) {
+std::optional<token_id> single_token(constraint& over, parse_id at) {
   if (over.may_end(at)) return std::nullopt;
   const auto* mask = over.mask(at);
   if (!mask || mask->count() != 1) return std::nullopt;
