@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/outside.h"
+#include "core/shortened.h"
 
 namespace weir::actors {
 

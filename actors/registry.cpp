@@ -105,7 +105,7 @@ class registry {
     return true;
   }
 
-  std::optional<job_view> look_up(const service::asker& who, const core::job_id& id) {
+  std::optional<job_view> look_up(const asker& who, const core::job_id& id) {
     if (const auto it = live_.find(id); it != live_.end() && knows(who, it->second.owner)) {
       std::vector<job_view> one{view(id, it->second)};
       look_(one);
@@ -116,7 +116,7 @@ class registry {
     return std::nullopt;
   }
 
-  static bool knows(const service::asker& who, const principal& owner) { return !who || who->has(owner); }
+  static bool knows(const asker& who, const principal& owner) { return !who || who->has(owner); }
   double age(const living& j) const { return std::chrono::duration<double>(time_.now() - j.created).count(); }
   job_view view(const core::job_id& id, const living& j) const {
     job_view v;

@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "actors/job_stream.h"
+#include "actors/job_view.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
-#include "actors/service.h"
+#include "core/clock.h"
+#include "core/incidents.h"
 
 namespace weir::actors {
 
@@ -40,19 +42,19 @@ struct job_ended {
 
 // Asks for the jobs that `who` may see; see service::list_jobs.
 struct list_jobs {
-  service::asker who;
+  asker who;
   std::function<void(std::vector<job_view>)> done;
-  list_jobs(service::asker k, std::function<void(std::vector<job_view>)> d) : who(k), done(std::move(d)) {}
+  list_jobs(asker k, std::function<void(std::vector<job_view>)> d) : who(k), done(std::move(d)) {}
 };
 
 // Asks for one job. With `cancel`, the job is cancelled, and so are all jobs of the answer that has this id.
 // `done` is then called once all these jobs have ended.
 struct find_job {
-  service::asker who;
+  asker who;
   core::job_id id;
   bool cancel;
   std::function<void(std::optional<job_view>)> done;
-  find_job(service::asker k, core::job_id i, bool c, std::function<void(std::optional<job_view>)> d)
+  find_job(asker k, core::job_id i, bool c, std::function<void(std::optional<job_view>)> d)
       : who(k), id(i), cancel(c), done(std::move(d)) {}
 };
 

@@ -16,6 +16,7 @@
 
 #include "actors/gpu_owner.h"
 #include "actors/job_stream.h"
+#include "actors/job_view.h"
 #include "actors/messages.h"
 #include "actors/request.h"
 #include "actors/text_pool.h"
@@ -32,17 +33,6 @@ struct model_entry {
   std::uint32_t context = 0, vocab_size = 0;  // context: most tokens of a sequence
   std::string device;                         // cpu, reference, sim, cuda:0
   std::string no_messages;                    // why messages are refused; empty: they are taken
-};
-
-// One job of list_jobs() and find_job().
-struct job_view {
-  core::job_id id;
-  std::string state;  // queued, prefilling, decoding or finished
-  std::string model;
-  std::string finish_reason;  // of a finished job
-  std::uint32_t prompt_tokens = 0, output_tokens = 0, cached_tokens = 0, pages = 0, preemptions = 0;
-  int priority = 0;
-  double age_s = 0;  // since its request was read
 };
 
 // Figures of one model, from what the owner published between steps. Reading them does not wait for the
@@ -88,7 +78,7 @@ struct simulation {
 struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
-  core::text_settings text;
+  text_bounds text;
   bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens
   std::optional<simulation> simulated;  // for tests
   // Records exceptions that no nearer code handled.
@@ -133,8 +123,6 @@ class service {
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
-  // Who asks for jobs. A client sees only those that it has(); nullopt is the program itself, which sees all.
-  using asker = std::optional<principal>;
   // Live jobs, the youngest first; then the last 1,000 ended ones, the latest first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);
   // One job, or nullopt if `who` does not see it or it is no longer kept.

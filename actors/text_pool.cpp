@@ -23,7 +23,7 @@ core::error broken() { return core::make_error(core::errc::internal, "the text c
 
 }  // namespace
 
-text_pool::text_pool(const core::text_settings& limits, const core::clock& time,
+text_pool::text_pool(const text_bounds& limits, const core::clock& time,
                      std::shared_ptr<core::incidents> seen, boost::asio::any_io_executor instead)
     : limits_(limits), time_(time), seen_(std::move(seen)), instead_(std::move(instead)) {
   if (!instead_) thread_ = std::jthread([this] { run(); });

@@ -22,11 +22,16 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "core/config.h"
 #include "core/error.h"
 #include "core/incidents.h"
 
 namespace weir::actors {
+
+// How many texts may wait to be tokenised. A text that waits alone may have more bytes than the limit.
+struct text_bounds {
+  std::uint32_t queue = 1024;
+  std::uint64_t queue_bytes = 64 << 20;
+};
 
 class text_pool {
  public:
@@ -39,7 +44,7 @@ class text_pool {
 
   // `time` must outlive the pool. `seen` records what tasks threw. With `instead` there is no thread: tasks
   // are posted to that executor, which must not run them after the pool was destroyed.
-  text_pool(const core::text_settings& limits, const core::clock& time, std::shared_ptr<core::incidents> seen,
+  text_pool(const text_bounds& limits, const core::clock& time, std::shared_ptr<core::incidents> seen,
             boost::asio::any_io_executor instead = {});
   ~text_pool();
 
@@ -64,7 +69,7 @@ class text_pool {
   void note_pace(std::uint64_t bytes, core::duration took) noexcept;
   double seconds_for(std::uint64_t bytes) const noexcept;
 
-  const core::text_settings limits_;
+  const text_bounds limits_;
   const core::clock& time_;
   const std::shared_ptr<core::incidents> seen_;
   std::atomic<std::uint32_t> tasks_{0};

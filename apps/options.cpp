@@ -110,6 +110,15 @@ void apply_config(CLI::App& app) {
   }
 }
 
+core::given_values given_to(const CLI::App& app) {
+  return [&app](const core::setting& s) -> std::vector<std::string> {
+    const auto* o = app.get_option(adder::flag(s));
+    if (o->count() == 0) return {};
+    if (o->get_expected_max() == 0) return {o->as<bool>() ? "true" : "false"};
+    return o->results();
+  };
+}
+
 void refuse(CLI::App& app, std::initializer_list<const char*> names) {
   for (const char* name : names)
     app.add_option_function<std::vector<std::string>>(

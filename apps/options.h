@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/config.h"
+#include "core/config_file.h"
 
 namespace CLI {
 class App;
@@ -24,6 +25,9 @@ void add_common(CLI::App& app);
 // environment has set. Options that are not configurable() are for the command line alone. Throws
 // CLI::ParseError for a file that cannot be read, a key that is no such option, a value out of range.
 void apply_config(CLI::App& app);
+
+// What the settings of `app` were given, once it has parsed its arguments.
+core::given_values given_to(const CLI::App& app);
 
 // Adds options that are not supported yet, and are refused by name.
 void refuse(CLI::App& app, std::initializer_list<const char*> names);

@@ -3,7 +3,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+
+#include "actors/loading_lines.h"
 
 namespace weir::apps {
 namespace {
@@ -21,14 +24,6 @@ void bar(const std::string& model, std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
-std::optional<std::string> loading_lines::next(std::chrono::nanoseconds at, const std::string& model,
-                                               std::uint64_t done, std::uint64_t total) {
-  const int now = total ? static_cast<int>(done * 4 / total) : 4;
-  if (at < quiet || now == quarter_) return std::nullopt;
-  quarter_ = now == 4 ? -1 : now;
-  return fmt::format("loading {}: {} % of {:.1f} MB", model, now * 25, static_cast<double>(total) / 1e6);
-}
-
 bool on_terminal() { return isatty(STDERR_FILENO); }
 
 void show_device(const std::string& why_cpu) {
@@ -38,8 +33,8 @@ void show_device(const std::string& why_cpu) {
 actors::load_progress show_load_progress() {
   if (on_terminal()) return bar;
   using clock = std::chrono::steady_clock;
-  return [lines = loading_lines(), began = clock::now()](const std::string& model, std::uint64_t done,
-                                                         std::uint64_t total) mutable {
+  return [lines = actors::loading_lines(), began = clock::now()](const std::string& model, std::uint64_t done,
+                                                                 std::uint64_t total) mutable {
     if (const auto line = lines.next(clock::now() - began, model, done, total)) spdlog::info("{}", *line);
   };
 }

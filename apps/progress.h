@@ -3,27 +3,11 @@
 // Thread safety: a progress function is called by one thread at a time.
 #pragma once
 
-#include <chrono>
-#include <optional>
 #include <string>
 
 #include "actors/messages.h"
 
 namespace weir::apps {
-
-// The log lines of loading: none in the first second, so that a program whose stderr is a file or a pipe says
-// nothing about a short load; then one for each quarter of a model.
-class loading_lines {
- public:
-  static constexpr std::chrono::seconds quiet{1};
-
-  // `at`: time since loading began. `done` and `total`: bytes of the model. nullopt: there is nothing to say.
-  std::optional<std::string> next(std::chrono::nanoseconds at, const std::string& model, std::uint64_t done,
-                                  std::uint64_t total);
-
- private:
-  int quarter_ = -1;  // of the last line
-};
 
 // Loading begins with this call.
 actors::load_progress show_load_progress();

@@ -9,17 +9,17 @@
 #include <iostream>
 #include <thread>
 
+#include "actors/device_watch.h"
 #include "apps/commands.h"
-#include "apps/config_file.h"
-#include "apps/device_watch.h"
 #include "apps/engine_options.h"
-#include "apps/key_file.h"
 #include "apps/local_service.h"
 #include "apps/memory_limit.h"
-#include "apps/memory_returner.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "core/config_file.h"
 #include "kernels/cuda/backend.h"
+#include "net/access/key_file.h"
+#include "net/memory_returner.h"
 #include "net/metrics/resident.h"
 #include "net/server.h"
 
@@ -62,7 +62,8 @@ constexpr std::chrono::milliseconds last_words{500};
 // Runs a server: listens, loads the models, prints that it is ready, serves until a signal, drains, stops.
 class serving {
  public:
-  serving(const core::server_settings& o, actors::service_options s, net::server_options n, key_file keys)
+  serving(const core::server_settings& o, actors::service_options s, net::server_options n,
+          net::key_file keys)
       : device_(s.owner.device),
         shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
@@ -118,7 +119,7 @@ class serving {
 
   void return_memory() {
     returner_.tick();
-    memory_timer_.expires_after(memory_returner::every);
+    memory_timer_.expires_after(net::memory_returner::every);
     memory_timer_.async_wait([this](boost::system::error_code ec) {
       if (!ec) return_memory();
     });
@@ -133,33 +134,42 @@ class serving {
   void wait_for_hang_up() {
     hang_up_.async_wait([this](boost::system::error_code ec, int) {
       if (ec) return;
+      key_trouble_.clear();
       read_keys_again();
       wait_for_hang_up();
     });
   }
   void poll_keys() {
-    key_timer_.expires_after(key_file::poll_every);
+    key_timer_.expires_after(net::key_file::poll_every);
     key_timer_.async_wait([this](boost::system::error_code ec) {
       if (ec) return;
-      if (keys_.has_changed()) read_keys_again();
+      if (keys_.has_changed(std::chrono::steady_clock::now())) read_keys_again();
       poll_keys();
     });
   }
   void read_keys_again() {
     core::contained(service_.seen(), "reading the keys again", [this] {
+      server_.set_keys_stale(true);
       const auto keys = keys_.read();
-      if (!keys) return spdlog::error("{}; the keys stay as they were", keys.error().message);
+      if (!keys) return say_keys_stay(keys.error().message);
+      key_trouble_.clear();
       const auto d = server_.set_keys(*keys);
       spdlog::info("--api-key-file {}: {} keys; {} new, {} removed, {} changed", keys_.name(), keys->size(),
                    d.added, d.removed, d.changed);
     });
   }
 
+  // Says a reason once, however often the file is tried again.
+  void say_keys_stay(const std::string& why) {
+    if (why != key_trouble_) spdlog::error("{}; the keys stay as they were", why);
+    key_trouble_ = why;
+  }
+
   void watch_device() {
     const auto line = watch_.tick(kernels::cuda_state(std::atoi(device_.c_str() + 5)));
     if (line)
       spdlog::log(line->slower ? spdlog::level::warn : spdlog::level::info, "{}: {}", device_, line->text);
-    watch_timer_.expires_after(device_watch::every);
+    watch_timer_.expires_after(actors::device_watch::every);
     watch_timer_.async_wait([this](boost::system::error_code ec) {
       if (!ec) watch_device();
     });
@@ -212,9 +222,10 @@ class serving {
   net::server server_;
   boost::asio::signal_set signals_, hang_up_;
   boost::asio::steady_timer timer_, memory_timer_, key_timer_, watch_timer_;
-  key_file keys_;
-  memory_returner returner_;
-  device_watch watch_;
+  net::key_file keys_;
+  std::string key_trouble_;  // why the keys could not be read, as it was last said; empty: they were
+  net::memory_returner returner_;
+  actors::device_watch watch_;
   const core::server_settings& settings_;
   bool draining_ = false;
   int exit_ = exit_code::done;
@@ -223,7 +234,7 @@ class serving {
 int run(const serve_options& o) {
   std::string why_cpu;
   auto service = service_options_of(o.engine, o.server.queue, why_cpu);
-  key_file key_source(o.server.api_key_file);
+  net::key_file key_source(o.server.api_key_file);
   core::result<std::vector<net::api_key>> keys = std::vector<net::api_key>();
   if (key_source.is_named()) keys = key_source.read();
   auto secret = read_token_secret(o.server.token_secret_file);
@@ -233,7 +244,6 @@ int run(const serve_options& o) {
       return exit_of(e);
     }
   show_device(why_cpu);
-  service->text = o.server.text;
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};
@@ -259,7 +269,7 @@ command add_serve(CLI::App& app) {
   add_common(app);
   return [o, &app]() -> int {
     if (!o->print_config) return run(*o);
-    std::cout << config_file_of(app);
+    std::cout << core::config_file_of(given_to(app));
     return exit_code::done;
   };
 }

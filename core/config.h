@@ -60,24 +60,15 @@ inline queue_settings queue_of(std::uint32_t jobs) {
   return {jobs, std::numeric_limits<std::uint64_t>::max(), duration::max()};
 }
 
-// How many texts may wait to be tokenised. A text that waits alone may have more bytes than the limit.
-struct text_settings {
-  std::uint32_t queue = 1024;
-  std::uint64_t queue_bytes = 64 << 20;
-};
-
 // The limits on a client.
 struct client_settings {
   std::vector<std::string> trusted = {"127.0.0.1", "::1"};
   std::size_t sockets_per_address = 64;
   std::size_t jobs = 32;
   double messages_per_s = 20;
-  double frames_per_s = 1000;
   std::size_t frame_bytes = 256 * 1024;
   std::size_t body_bytes = 2 * 1024 * 1024;
-  std::size_t header_bytes = 8 * 1024;
   std::size_t json_depth = 16;
-  std::size_t json_values = 1 << 18;
   std::chrono::milliseconds handshake{5'000};
   std::chrono::milliseconds authenticate{10'000};
   std::chrono::milliseconds write_time{10'000};
@@ -100,7 +91,6 @@ struct listener_settings {
 struct server_settings : listener_settings {
   std::uint32_t io_threads = 1;
   queue_settings queue;
-  text_settings text;
   std::string api_key_file;
   std::string token_secret_file;
   bool share_prefixes = false;
@@ -254,17 +244,6 @@ void visit_settings(queue_settings& s, V&& v) {
 }
 
 template <class V>
-void visit_settings(text_settings& s, V&& v) {
-  const auto queue = in_group("Queue", v);
-  queue({"text-queue", "texts that wait to be tokenised before a request is refused with 429", "texts", 1,
-         1 << 20},
-        s.queue);
-  queue({"text-queue-bytes", "bytes of such texts before a request is refused with 429", "bytes", 1024,
-         1 << 30},
-        s.queue_bytes);
-}
-
-template <class V>
 void visit_settings(client_settings& s, V&& v) {
   const auto limits = in_group("Limits on clients", v), lost = in_group("Lost connections", v);
   const auto network = in_group("Network", v);
@@ -276,18 +255,11 @@ void visit_settings(client_settings& s, V&& v) {
   limits({"max-jobs", "responses at a time on one WebSocket", "jobs", 1, 1 << 16}, s.jobs);
   limits({"messages-per-s", "frames that one WebSocket may send, not counting pongs", "frames/s", 1, 1 << 20},
          s.messages_per_s);
-  limits({"frames-per-s", "frames of any kind that one WebSocket may send, fragments, pings and pongs too",
-          "frames/s", 1, 1 << 24},
-         s.frames_per_s);
   limits({"max-frame", "largest WebSocket frame that is taken, its JSON Schema not counted", "bytes", 1024,
           1 << 30},
          s.frame_bytes);
   limits({"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.body_bytes);
-  limits({"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.header_bytes);
   limits({"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
-  limits(
-      {"json-values", "values and keys that the JSON of a body or frame may have", "values", 1024, 1 << 24},
-      s.json_values);
   limits({"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
          s.handshake);
   limits({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);
@@ -319,7 +291,6 @@ void visit_settings(server_settings& s, V&& v) {
           "bytes", 0, 0, "auto", true},
          s.max_memory);
   visit_settings(s.queue, v);
-  visit_settings(s.text, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   network(
       {"metrics-listen",

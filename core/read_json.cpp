@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/outside.h"
+#include "core/shortened.h"
 
 namespace weir::core {
 namespace {

@@ -30,6 +30,7 @@
 #include "net/kept_jobs.h"
 #include "net/limits.h"
 #include "net/metrics/shard_counts.h"
+#include "net/reserve.h"
 
 namespace weir::net {
 
@@ -44,6 +45,8 @@ struct entrance {
   bool metrics_only = false;  // it serves /metrics and health alone, and asks for no key
   std::string host;           // as bound
   bool loopback = false;      // host is a loopback address
+  // For connections that find no memory or descriptor.
+  const std::shared_ptr<net::reserve> reserve = std::make_shared<net::reserve>();
 };
 
 class hub;
@@ -64,6 +67,7 @@ struct server_state {
   const std::shared_ptr<address_book> callers;
   entrance main, metrics{.metrics_only = true};
   std::atomic<bool> draining{false}, stopping{false};
+  std::atomic<bool> keys_stale{false};           // see server::set_keys_stale()
   std::atomic<std::int64_t> sessions{0};         // WebSockets
   std::vector<std::weak_ptr<hub>> hubs;          // of all shards; constant once the server has started
   std::atomic<std::uint64_t> retained_bytes{0};  // of ended jobs that can still be resumed

@@ -19,6 +19,8 @@ inline constexpr std::size_t connection_bytes = 32 * 1024;
 // The limits on a client: those that are settings, and those that are not.
 struct server_limits : core::client_settings {
   // a connection
+  std::size_t header_bytes = 8 * 1024;           // of a request; also of the first message of a WebSocket
+  std::size_t json_values = 1 << 18;             // values and keys that the JSON of a body or frame may have
   std::chrono::milliseconds keep_alive{60'000};  // between two requests
   std::chrono::milliseconds body_time{30'000};
   // Size of the kernel's send buffer. It is small, so that tokens that a slow client has not read wait in the
@@ -30,6 +32,7 @@ struct server_limits : core::client_settings {
   // a WebSocket session
   // Bytes of a message: `frame_bytes`, and as many for a JSON Schema as a schema may have.
   std::size_t message_bytes() const { return frame_bytes + core::grammar::json_tree_bounds().bytes; }
+  double frames_per_s = 1000;                // of any kind: fragments, pings and pongs too
   double frame_burst = 8192;                 // frames that may come at once; one more closes the socket
   double message_burst = 64;                 // a page may open all its lanes at once, and cancel all at once
   double message_abuse = 256;                // messages over the rate before the socket is closed

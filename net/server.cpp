@@ -99,8 +99,10 @@ struct server::parts : std::enable_shared_from_this<parts> {
   void begin_accepting(listening& on);
   asio::awaitable<void> accept(listening& on);
   asio::awaitable<void> accept_one(listening& on, const std::shared_ptr<hub>& h);
+  reserve::place accept_with_reserve(listening& on, tcp::socket& socket, error_code& ec);
   asio::awaitable<void> keep_time(std::shared_ptr<hub> h);
-  void settle(tcp::socket socket, const entrance& by, const std::shared_ptr<hub>& h);
+  void settle(tcp::socket socket, const entrance& by, const std::shared_ptr<hub>& h, reserve::place reserved);
+  void refill_reserves();
   void tell_all(hub::event e);
 
   std::shared_ptr<server_state> all;
@@ -123,6 +125,7 @@ core::result<void> server::parts::listening::begin(const listen_address& at, con
   if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) acceptor.bind(here, ec);
   if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (!ec) acceptor.non_blocking(true, ec);  // for accept_with_reserve()
   if (ec) return cannot_listen(option, text, ec.message());
   port = acceptor.local_endpoint().port();
   where.host = at.host;
@@ -165,23 +168,41 @@ asio::awaitable<void> server::parts::accept_one(listening& on, const std::shared
   error_code ec;
   co_await on.acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
   if (all->stopping || ec == asio::error::operation_aborted) co_return;
+  reserve::place reserved;
+  if (ec == asio::error::no_descriptors) reserved = accept_with_reserve(on, socket, ec);
   // The process has no descriptor left, or the peer has gone already. Neither ends the server.
   if (ec) co_return co_await pause(on.acceptor.get_executor(), std::chrono::milliseconds(50));
-  settle(std::move(socket), on.where, h);
+  settle(std::move(socket), on.where, h, std::move(reserved));
 }
 
-void server::parts::settle(tcp::socket socket, const entrance& by, const std::shared_ptr<hub>& h) {
+// Accepts the connection for which there was no descriptor with one of the reserve. `ec` stays where all of
+// its places are taken. Does not wait.
+reserve::place server::parts::accept_with_reserve(listening& on, tcp::socket& socket, error_code& ec) {
+  reserve::place place = on.where.reserve->enter();
+  if (place) on.acceptor.accept(socket, ec);
+  return place;
+}
+
+// A connection that finds no memory comes in by a place of the reserve, if one is free.
+void server::parts::settle(tcp::socket socket, const entrance& by, const std::shared_ptr<hub>& h,
+                           reserve::place reserved) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::send_buffer_size(h->limits().send_buffer), ignored);
   const auto from = socket.remote_endpoint(ignored).address();
   auto caller = all->callers->enter(from.to_string(ignored));
   core::memory_hold memory(all->service.memory());
-  if (caller.hopeless() || !memory.resize(connection_bytes)) return;
-  auto begin = [h, &by, s = std::move(socket), caller = std::move(caller),
-                memory = std::move(memory)]() mutable {
+  if (caller.hopeless()) return;
+  if (!memory.resize(connection_bytes)) {
+    if (!reserved) reserved = by.reserve->enter();
+    if (!reserved) return;
+    memory.force(connection_bytes);
+  }
+  auto begin = [h, &by, s = std::move(socket), caller = std::move(caller), memory = std::move(memory),
+                reserved = std::move(reserved)]() mutable {
     if (h->server().stopping) return;
-    auto session = std::make_shared<http_session>(h, by, std::move(s), std::move(caller), std::move(memory));
+    auto session = std::make_shared<http_session>(h, by, std::move(s), std::move(caller), std::move(memory),
+                                                  std::move(reserved));
     asio::co_spawn(
         h->executor(), [session]() { return session->run(); }, asio::detached);
   };
@@ -197,6 +218,7 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
     try {
       h->tell(hub::event::tick);
       const bool first = h == hubs.front();
+      if (first) refill_reserves();
       if (first && on_idle && jobs_over && all->sessions == 0 && all->coroutines() <= ours)
         std::exchange(on_idle, nullptr)();
       co_await pause(h->executor(), tick_every);
@@ -206,6 +228,10 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
     }
   }
   h->jobs().release();
+}
+
+void server::parts::refill_reserves() {
+  for (const entrance* e : {&all->main, &all->metrics}) e->reserve->refill();
 }
 
 void server::parts::tell_all(hub::event e) {
@@ -242,9 +268,12 @@ std::optional<listen_address> server::metrics() const {
 
 known_bearers::difference server::set_keys(std::span<const api_key> keys) {
   const auto difference = p_->all->bearers.replace(keys, p_->all->service.now());
+  set_keys_stale(false);
   if (difference.removed > 0) p_->tell_all(hub::event::keys_changed);
   return difference;
 }
+
+void server::set_keys_stale(bool on) { p_->all->keys_stale = on; }
 
 void server::drain(std::function<void()> idle) {
   if (p_->all->draining.exchange(true)) return;

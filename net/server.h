@@ -49,6 +49,9 @@ class server {
   // their WebSockets are closed with 4401, their HTTP connections are cut off in mid-answer, their browser
   // tokens are unknown. Nobody else notices. REQUIRES: neither `keys` nor the keys of the options are empty.
   known_bearers::difference set_keys(std::span<const api_key> keys);
+  // Says in the metrics that the file of keys has changed and that its keys are not in force, until
+  // set_keys().
+  void set_keys_stale(bool on);
 
   // From now on new jobs and new WebSockets are refused. Sessions are told, and jobs that run may finish.
   // `idle` is called once, on a shard, when the last job and the last session have ended. stop() may be

@@ -5,15 +5,15 @@
 #include <fstream>
 #include <iostream>
 
-#include "apps/chat/dialogue.h"
-#include "apps/chat/lines.h"
 #include "apps/chat/peer.h"
 #include "apps/chat/terminal.h"
-#include "apps/chat/thinking.h"
 #include "apps/commands.h"
 #include "apps/local_service.h"
 #include "apps/options.h"
 #include "apps/sampling_options.h"
+#include "core/text/chat/dialogue.h"
+#include "core/text/chat/message_lines.h"
+#include "core/text/chat/thinking.h"
 
 namespace weir::apps {
 namespace {
@@ -51,7 +51,7 @@ class conversation {
       }
       const auto message = lines_.take(got.line);
       if (!message || message->find_first_not_of(" \t\n") == std::string::npos) continue;
-      if (const auto command = command_in(*message)) {
+      if (const auto command = core::command_in(*message)) {
         if (command->name == "quit") return exit_code::done;
         obey(*command);
       } else {
@@ -61,7 +61,7 @@ class conversation {
   }
 
  private:
-  void obey(const slash_command& c) {
+  void obey(const core::slash_command& c) {
     if (c.name == "reset") {
       said_.forget();
       show_.notice("the conversation is forgotten");
@@ -99,7 +99,7 @@ class conversation {
   void turn(const std::string& message) {
     if (o_.amnesia) said_.forget();
     said_.ask(message);
-    thinking_splitter parts;
+    core::thinking_splitter parts;
     std::string text, thoughts;
     const auto show = [&](std::string_view piece, bool thought) {
       show_.answer(piece, thought);
@@ -157,9 +157,9 @@ class conversation {
 
   peer& with_;
   const chat_options& o_;
-  dialogue said_;
+  core::dialogue said_;
   terminal show_;
-  message_lines lines_;
+  core::message_lines lines_;
   std::size_t answers_ = 0;
   std::uint64_t input_ = 0, output_ = 0, cached_ = 0;
   answer_end last_;

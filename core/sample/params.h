@@ -10,6 +10,7 @@
 //   core/model/device_draws.cpp  its copy into kernels::draw_numbers
 //   kernels/decoder.h            a member of draw_numbers
 //   kernels/cuda/sample.cu       what it does on a device, and the new size of draw_order
+// A field with a step of its own, beside those groups, has a place in core/sample/pipeline.h and .cpp, too.
 // Two things beside that: if net/protocol/planned.h has a row for the name, the row is deleted; and programs
 // that embed weir have the field once <weir/engine.hpp> declares it.
 //

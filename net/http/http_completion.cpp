@@ -2,8 +2,6 @@
 // or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/write.hpp>
 
 #include "net/http/http_session.h"
 #include "net/protocol/anthropic.h"
@@ -12,7 +10,6 @@
 namespace weir::net {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using phase = actors::job_stream::phase;
 
 namespace {
@@ -120,6 +117,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage, parsed->n,
                                parsed->request.model};
   const bool streamed = parsed->stream;
+  answers_whole_ = !streamed;
   submitted all = submit(std::move(parsed->request), parsed->n);
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
@@ -131,8 +129,9 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
     co_return co_await write(std::move(no));
   }
   const actors::request& asked = parsed->request;
-  const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, request_id_};
+  const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, form_.request_id};
   const bool streamed = parsed->stream;
+  answers_whole_ = !streamed;
   submitted all = submit(std::move(parsed->request), 1);
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
@@ -184,23 +183,12 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
 // choices by destroying their streams.
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
-  http::response<http::empty_body> head{http::status::ok, version_};
-  if (version_ < 11)
-    state_.end_after_answer();  // no chunks before HTTP/1.1: the end of the connection ends the stream
-  head.keep_alive(state_.goes_on());
-  head.chunked(version_ >= 11);
-  head.set(http::field::content_type, "text/event-stream");
-  head.set(http::field::cache_control, "no-store");
-  head.set("X-Accel-Buffering", "no");
-  add_common_headers(head);
-  http::response_serializer<http::empty_body> serializer(head);
-  {
-    const write_under_way here(sending_);
-    co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
-  }
+  if (form_.version < 11) state_.end_after_answer();
+  const answer_headers limits = rate_limit_headers(from_, hub_.server().service.now());
+  events_header head = events_of(form_, limits, state_.goes_on());
+  co_await sender_.begin_events(std::move(head));
 
   const auto events = encoder.events(*all.front());
-  silence_.emplace(hub_.limits().sse_keep_alive);
   std::vector<shown_choice> shown(all.size());
   out_.clear();
   for (std::uint32_t i = 0; i < all.size(); ++i) events.open(out_, i, all[i]->prompt_text());
@@ -210,14 +198,14 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
     const bool ended = failed || std::ranges::all_of(shown, &shown_choice::ended);
     if (failed) events.fail(out_, *failed);
     if (ended && !failed) events.end(out_, endings_of(all));
-    if (silence_->take() && out_.empty()) events.keep_alive(out_);
-    if (!out_.empty()) co_await write_chunk(out_, ended);
+    if (sender_.silent_too_long() && out_.empty()) events.keep_alive(out_);
+    if (!out_.empty()) co_await sender_.write_chunk(out_, ended);
     note_sent(all, shown);
     out_.clear();
     if (ended || state_.at() == http_state::phase::client_gone) break;
     co_await news_->wait();
   }
-  silence_.reset();
+  sender_.end_events();
 }
 
 void http_session::note_sent(const job_list& all, std::span<shown_choice> shown) {

@@ -1,5 +1,6 @@
 #include "net/http/http_routes.h"
 
+#include <algorithm>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -63,6 +64,17 @@ reply list_models(hub& h, const bearer& from) {
   return json_reply(out + "]}");
 }
 
+// A model that is still to be loaded counts as served.
+bool is_served(hub& h, const std::string& name) {
+  const auto& service = h.server().service;
+  if (service.loading()) return true;
+  return std::ranges::any_of(service.models(), [&](const auto& m) { return m.name == name; });
+}
+
+reply no_such_model(const std::string& name) {
+  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
+}
+
 reply show_model(hub& h, const std::string& name, const bearer& from) {
   for (const auto& m : h.server().service.models()) {
     if (m.name != name || !from.allows_model(name)) continue;
@@ -70,7 +82,7 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
     append_model(out, m);
     return json_reply(std::move(out));
   }
-  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
+  return no_such_model(name);
 }
 
 // ---- text
@@ -317,10 +329,10 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
 reply issue_token(hub& h, std::string_view body, const bearer& from) {
   auto asked = parse_token_request(body, h.limits().json_values);
   if (!asked) return error_reply(asked.error());
-  if (auto& model = asked->claims.model; !model.empty())
-    if (const auto no = judge_model(h.server().service, from, model);
-        no && no->why == key_refusal::kind::model)
-      return error_reply(*no);
+  if (auto& model = asked->claims.model; !model.empty()) {
+    if (const auto no = judge_model(h.server().service, from, model)) return error_reply(*no);
+    if (!is_served(h, model)) return no_such_model(model);
+  }
   const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
   asked->claims.expires_ms = expires_ms;
   std::string out;

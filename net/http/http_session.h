@@ -1,8 +1,8 @@
 // http_session.h — one connection that speaks HTTP/1.1, until it ends or becomes a WebSocket.
 //
-// One coroutine on one shard: read a header, judge it, read the body, answer, again. A request that is not
-// allowed is refused before its body is read. While a job runs, the session goes on reading into a bounded
-// buffer, so that the job is cancelled when its client leaves.
+// One coroutine on one shard: read a header, ask the gate (http_gate.h), read the body, answer, again. A
+// request that is not allowed is refused before its body is read. While a job runs, the session goes on
+// reading into a bounded buffer, so that the job is cancelled when its client leaves.
 //
 // Thread safety: everything on the shard.
 #pragma once
@@ -13,11 +13,10 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
-#include "net/access/cors.h"
+#include "net/http/http_gate.h"
 #include "net/http/http_routes.h"
+#include "net/http/http_sender.h"
 #include "net/http/http_state.h"
-#include "net/http/send_progress.h"
-#include "net/http/stream_silence.h"
 #include "net/hub.h"
 #include "net/protocol/openai.h"
 #include "net/submit.h"
@@ -26,11 +25,14 @@
 
 namespace weir::net {
 
+// What a client that waits is told while there is no answer yet.
+inline constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
+
 class http_session : public std::enable_shared_from_this<http_session> {
  public:
   // `by`: where the connection came in; it outlives the hub's server_state.
   http_session(std::shared_ptr<hub> h, const entrance& by, boost::asio::ip::tcp::socket socket,
-               address_book::entry caller, core::memory_hold memory);
+               address_book::entry caller, core::memory_hold memory, reserve::place reserved);
   boost::asio::awaitable<void> run();
 
  private:
@@ -41,10 +43,10 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> one_request();
   boost::asio::awaitable<void> read_header(parser& p, boost::system::error_code& ec);
   boost::asio::awaitable<void> read_body(parser& p, boost::system::error_code& ec);
-  // The refusal of a request whose header has been read, and whose body perhaps has not.
-  boost::asio::awaitable<bool> refuse(reply no, parser& p);
+  boost::asio::awaitable<bool> judged(parser& p, http_verdict v);
+  boost::asio::awaitable<bool> turn_away(parser& p, turned_away no);
   boost::asio::awaitable<bool> refuse_unreadable(boost::system::error_code ec);
-  boost::asio::awaitable<bool> upgrade(request r);
+  boost::asio::awaitable<bool> upgrade(request r, admission how);
   boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
 
   // http_completion.cpp
@@ -70,57 +72,38 @@ class http_session : public std::enable_shared_from_this<http_session> {
                  shown_choice& shown);
   void note_sent(const job_list& all, std::span<shown_choice> shown);
 
-  // http_write.cpp
   boost::asio::awaitable<bool> write(reply r);
-  void add_common_headers(boost::beast::http::fields& m) const;
-  boost::asio::awaitable<void> write_bytes(std::string_view data);
-  boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
   boost::asio::awaitable<void> read_away_the_rest();
-  void cut_off_stalled_reader();
 
   void tick();
   // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
   void read_within(std::chrono::milliseconds most);
-  found_route route_of(const request& r) const;
-  // The refusal of a request whose Host header is wrong or not allowed; nullopt: it is allowed.
-  std::optional<reply> judge_host(const request& r) const;
-  using sender = boost::system::result<bearer, token_fault>;
-  sender sender_of(const request& r) const;  // by the key or token in its header
-  // `to`: nullopt where nothing is at the path.
-  std::optional<reply> judge_key(const request& r, const sender& from, std::optional<endpoint> to) const;
-  std::optional<reply> judge_token(const request& r, const bearer& from, std::optional<endpoint> to) const;
-  std::optional<reply> judge_route(const request& r, const found_route& found) const;
-  std::optional<reply> judge(const request& r, const sender& from, const found_route& found) const;
-  std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
-  std::optional<reply> judge_key_headers(const request& r) const;
-  cors_verdict cors_of(const request& r) const;
-  std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   // http_watch.cpp. Until stop_watching() has returned, bytes from the client are read into buffer_. news_ is
   // notified when the client is gone.
   void watch_peer();
   void watched(boost::system::error_code ec, std::size_t bytes);
+  // The client has said all, and is sent something that makes its system say so if it has left.
+  bool ask_whether_there();
+  void watch_for_reset();
   boost::asio::awaitable<void> stop_watching();
 
   std::shared_ptr<hub> at_;
   hub& hub_;
-  const entrance& by_;
   counted_coroutine counted_;
   address_book::entry caller_;
+  const reserve::place reserved_;  // where it came in by the reserve
   core::memory_hold memory_;  // of the connection and, while there is one, of the request's body
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;  // bounded: a header, the framing of a body, or bytes sent ahead
   std::shared_ptr<wake> news_;
-  std::string request_id_;
-  unsigned version_ = 11;  // of the request being answered
-  bearer from_;            // who sends the request, by its header alone; nobody between requests
+  bearer from_;       // who sends the request, by its header alone; nobody between requests
+  answer_form form_;  // of the answer to it
   http_state state_;
-  send_progress sending_;
-  std::optional<stream_silence> silence_;  // while events are streamed
-  bool head_only_ = false;  // the request being answered is a HEAD
-  bool anthropic_ = false;  // its path is one of Anthropic's, and so are its errors
-  cors_verdict cors_;       // of the request being answered
-  std::string out_, text_;  // of a stream, kept so that they need not grow again
+  const http_gate gate_;
+  http_sender sender_;
+  bool answers_whole_ = false;  // nothing of the answer is written before its end
+  std::string out_, text_;      // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };
 

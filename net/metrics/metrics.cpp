@@ -186,13 +186,17 @@ void append_clients(prometheus_text& out, const server_state& all) {
   out.sample({}, static_cast<double>(all.lag.bytes.load(std::memory_order_relaxed)));
 }
 
-void append_process(prometheus_text& out, const actors::service& service) {
+void append_process(prometheus_text& out, const server_state& all) {
+  const actors::service& service = all.service;
   const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     out.family(name, type::gauge, help);
     out.sample({}, value);
   };
   const actors::snapshot now = service.stats();
   gauge("weir_ready", "1 where /health/ready is 200, else 0.", service.ready().ready);
+  gauge("weir_api_key_file_stale",
+        "1 where the file of keys has changed and could not be taken, so that the keys before are in force.",
+        all.keys_stale);
   gauge("weir_text_tasks", "Texts that wait to be tokenised, or are.", now.text.tasks);
   gauge("weir_text_bytes", "Bytes of these texts.", now.text.bytes);
   gauge("weir_client_memory_bytes", "Memory that clients make the process hold.", service.memory()->used());
@@ -216,7 +220,7 @@ std::string metrics_text(const server_state& all) {
   append_pages(out, models);
   append_device_memory(out, models);
   append_clients(out, all);
-  append_process(out, all.service);
+  append_process(out, all);
   return text;
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/outside.h"
 #include "core/read_json.h"
+#include "core/shortened.h"
 
 namespace weir::net {
 
@@ -34,7 +34,7 @@ core::result<std::string> read_string(std::string_view name, const json::value& 
 core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
 
 // Makes bytes from outside fit for a JSON string: each byte that is not printable ASCII becomes '?', and a
-// long text is cut (core/outside.h). Text that is known to be UTF-8 needs only shortened().
+// long text is cut (core/shortened.h). Text that is known to be UTF-8 needs only shortened().
 std::string legible(std::string_view bytes);
 
 // Appends `utf8` as a JSON string in quotes. Only characters that JSON demands to be escaped are escaped.

@@ -83,7 +83,8 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
   for (const auto& [key, value] : v.get_object()) {
     std::int64_t id = 0;
     auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) {
+    // One id has one spelling, so that no object has it twice.
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() || fmt::format("{}", id) != key) {
       return wrong(name, fmt::format("{}: \"{}\" is not a token id", name, shortened(key)));
     }
     auto bias = read_number(name, value);

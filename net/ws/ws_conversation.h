@@ -12,27 +12,14 @@
 #include <string>
 #include <string_view>
 
-#include "net/access/address_book.h"
-#include "net/access/bearer.h"
 #include "net/access/rate.h"
 #include "net/hub.h"
 #include "net/submit.h"
+#include "net/ws/admission.h"
 #include "net/ws/ws_closing.h"
 #include "net/ws/ws_frames.h"
 
 namespace weir::net {
-
-// How a connection came in, and who its client is.
-struct admission {
-  bool authenticated = false;  // else session.auth has to come first
-  bool wrong_key = false;      // a key or token came with the handshake, and is not known
-  bearer from;                 // whose key or token let it in
-  std::string origin;          // the Origin header; empty: there was none
-  bool subprotocol = false;    // the client offered weir.v1
-  address_book::entry caller;
-  core::memory_hold memory;  // of the connection
-  std::string request_id;
-};
 
 class ws_conversation {
  public:

@@ -96,6 +96,8 @@ const rows = [
   ["a system message alone", [...sim, "--system", "x"], 2, /--system goes with --message/],
   ["an option for the command line alone",
     [...sim, "--config", file("other.toml", 'config = "x"\n')], 2, /'config' is no option/],
+  ["a bound that is no option in the configuration",
+    [...sim, "--config", file("bound.toml", "json-values = 5\n")], 2, /'json-values' is no option/],
   ["a token id", ["generate", "--device", "sim", "--prompt-ids", "99999"], 2, /99999/],
   ["a batch file", ["generate", "--device", "sim", "--batch", "/nowhere"], 2, /--batch \/nowhere/],
   ["a type for keys and values that there are none of", [...sim, "--kv-type", "q8"], 2,
@@ -191,6 +193,12 @@ describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
   });
 
   test("a printed configuration starts the same server", async () => {
+    const given = ["--device", "sim:rate=1000,prefill=20000", "--max-memory", "3G", "--chatml",
+      "--trusted-proxy", "10.0.0.1", "--model", "a=/x", "--model", '/a folder, with "quotes"',
+      "--max-frame", "0x800", "--queue-wait-s", "7", "--slo", "ttft=1s,tpot=50"];
+    const many = await run(["serve", "--print-config", ...given]);
+    const file_of_many = file("many.toml", many.stdout);
+    assert.equal((await run(["serve", "--config", file_of_many, "--print-config"])).stdout, many.stdout);
     const printed = await run(["serve", "--print-config", "--device", "sim"]);
     assert.equal(printed.code, 0);
     const config = file("printed.toml", printed.stdout);

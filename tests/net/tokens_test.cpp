@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <ctime>
 
+#include "net/access/bearer.h"
 #include "net/access/handshake.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
@@ -220,20 +221,35 @@ TEST_CASE("tokens: a token for an origin is refused to pages of another, and to 
 }
 
 TEST_CASE("tokens: a token for a model shows and takes that model alone") {
-  token_server s;
+  auto o = with_keys();
+  o.net.token_secret = std::string(32, 's');
+  token_server s(o);
   ws_client c(s.f.port(), token_server::by(s.token(R"({"model":"sim"})")));
   CHECK(c.read("session.created").at("models") == boost::json::array{"sim"});
   CHECK(!begin_job(c).empty());
   c.send(create("b", R"(,"model":"other")"));
   CHECK(c.until_closed() == 4403);
 
-  const auto other = s.token(R"({"model":"other"})");
+  // a token of a model that was served once
+  net::token_claims claims;
+  claims.model = "other";
+  claims.expires_ms = net::unix_ms() + 60'000;
+  const net::known_bearers keys(o.net.api_keys, o.net.token_secret);
+  const auto other = keys.issue(net::identity_of(net::hash_of_key("first")), claims);
   CHECK(s.as(other, "GET", "/v1/models").json().at("data").as_array().empty());
   CHECK(s.as(other, "GET", "/v1/models/sim").status == 404);
   ws_client d(s.f.port(), token_server::by(other));
   CHECK(d.read("session.created").at("models").as_array().empty());
   d.send(create("a"));  // the default is the token's model, which is not served
   CHECK(d.read("error").at("code") == "model_not_found");
+}
+
+TEST_CASE("tokens: a token for a model that is not served is not given") {
+  token_server s;
+  const auto a = s.ask_for(R"({"model":"other"})");
+  CHECK(a.status == 404);
+  CHECK(a.error().at("code") == "model_not_found");
+  CHECK(a.error().at("param") == "model");
 }
 
 TEST_CASE("tokens: max_jobs counts the jobs of a sub over all its sockets, detached ones too") {

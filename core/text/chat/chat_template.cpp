@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/model/load/gguf_header.h"
-#include "core/outside.h"
+#include "core/shortened.h"
 #include "core/text/chat/final_message.h"
 #include "core/text/chat/template_files.h"
 #include "core/text/json_field.h"

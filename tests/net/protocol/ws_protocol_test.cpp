@@ -98,6 +98,8 @@ TEST_CASE("weir.v1: a field of the wrong type is invalid_param naming it, with t
       {"seed", "0.5"},
       {"logit_bias", "[]"},
       {"logit_bias", "{\"x\":1}"},
+      {"logit_bias", "{\"1\":1,\"01\":2}"},
+      {"logit_bias", "{\"-0\":1}"},
       {"logit_bias", "{\"5\":\"1\"}"},
       {"priority", "\"high\""},
       {"priority", "99999999999"},

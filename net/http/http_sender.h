@@ -1,0 +1,50 @@
+// http_sender.h — writes to the socket of one HTTP connection, and cuts off a client that does not read.
+//
+// The messages come from http_answer.h. A client is slow as send_progress.h says; a stream of events is shown
+// to be alive as stream_silence.h says.
+//
+// Thread safety: everything on the connection's shard. One write at a time.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <string_view>
+
+#include "net/http/http_answer.h"
+#include "net/http/send_progress.h"
+#include "net/http/stream_silence.h"
+#include "net/limits.h"
+
+namespace weir::net {
+
+class http_sender {
+ public:
+  // `stream` must outlive the sender.
+  http_sender(boost::beast::tcp_stream& stream, const server_limits& limits)
+      : stream_(stream), progress_(limits.write_time), keep_alive_(limits.sse_keep_alive) {}
+
+  boost::asio::awaitable<void> write(whole_answer m);
+  boost::asio::awaitable<void> write_bytes(std::string_view data);
+
+  // ---- events: their header, chunks, and the last chunk
+
+  boost::asio::awaitable<void> begin_events(events_header m);
+  boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
+  // Whether the stream has been silent for so long that something has to be sent. Says so once.
+  bool silent_too_long() noexcept { return silence_ && silence_->take(); }
+  void end_events() noexcept { silence_.reset(); }
+
+  // Time has passed. A client that does not read is cut off. True: silent_too_long() will say so.
+  bool tick(std::chrono::steady_clock::time_point now);
+
+ private:
+  void cut_off_stalled_reader();
+
+  boost::beast::tcp_stream& stream_;
+  send_progress progress_;
+  const std::chrono::milliseconds keep_alive_;
+  std::optional<stream_silence> silence_;  // while events are streamed
+  bool chunked_ = true;                    // the events; else the connection's end is their end
+};
+
+}  // namespace weir::net
