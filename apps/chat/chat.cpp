@@ -5,15 +5,15 @@
 #include <fstream>
 #include <iostream>
 
-#include "apps/chat/dialogue.h"
-#include "apps/chat/lines.h"
 #include "apps/chat/peer.h"
 #include "apps/chat/terminal.h"
-#include "apps/chat/thinking.h"
 #include "apps/commands.h"
 #include "apps/local_service.h"
 #include "apps/options.h"
 #include "apps/sampling_options.h"
+#include "core/text/chat/dialogue.h"
+#include "core/text/chat/message_lines.h"
+#include "core/text/chat/thinking.h"
 
 namespace weir::apps {
 namespace {
