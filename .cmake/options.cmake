@@ -39,7 +39,7 @@ elseif(NOT WEIR_SANITIZE STREQUAL "")
   message(FATAL_ERROR "WEIR_SANITIZE: '${WEIR_SANITIZE}' is not one of '', address, thread, fuzzer")
 endif()
 
-option(WEIR_UNITY "Compile the files of a room and its tests some eight at a time, which takes half as long" OFF)
+option(WEIR_UNITY "Compile the files of a room and its tests some eight at a time: half the time" OFF)
 
 # weir_batches(TARGET) — compiles the target's files in batches of some eight, where WEIR_UNITY says so. A
 # file's batch follows from the file's name alone, and the number of batches is a power of two: a file that
