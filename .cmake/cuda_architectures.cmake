@@ -1,7 +1,8 @@
 # weir_cuda_architectures(OUT) — what the cuda backend is compiled for: WEIR_CUDA_ARCHITECTURES, or where that
-# is empty this machine's devices, so that a build for oneself is quick. Where there is no device: 8.0, as
-# machine code and as PTX that the driver compiles for every later device, and 9.0a. A device that nvcc does
-# not know gets that PTX, too. Devices before 8.0 are left out: weir cannot use them.
+# is empty this machine's devices, so that a build for oneself is quick. Where there is no device: PTX alone,
+# for 8.0 and for 9.0a. This compiles both code paths in half the time of machine code, and the driver of any
+# device can translate it when weir starts; the preset `full` has machine code. A device that nvcc does not
+# know gets machine code for 8.0 and PTX. Devices before 8.0 are left out: weir cannot use them.
 function(weir_cuda_architectures out)
   set(list ${WEIR_CUDA_ARCHITECTURES})
   if(NOT list)
@@ -27,7 +28,7 @@ function(weir_cuda_architectures out)
     if(list)
       list(REMOVE_DUPLICATES list)
     else()
-      set(list 80 90a-real)
+      set(list 80-virtual 90a-virtual)
     endif()
   endif()
   message(STATUS "CUDA code for ${list}")

@@ -18,7 +18,15 @@ set(weir_headers_beast ${weir_headers_asio} <boost/asio/ip/tcp.hpp> <boost/asio/
                        <boost/beast/http.hpp> <boost/json.hpp>)
 
 # weir_precompile(TARGET std|core|asio|beast [HEADERS...])
+# weir_precompile(TARGET TARGET): those of another target, which has the same flags and definitions.
 function(weir_precompile target list)
+  if(WEIR_PRECOMPILED_HEADERS AND TARGET ${list})
+    target_precompile_headers(${target} REUSE_FROM ${list})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -fpch-preprocess)
+    endif()
+    return()
+  endif()
   if(WEIR_PRECOMPILED_HEADERS)
     target_precompile_headers(${target} PRIVATE ${weir_headers_${list}} ${ARGN})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -5,6 +5,7 @@
 
 #include "core/engine.h"
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/engine_rig.h"
 
 namespace weir::tests::engine_cancels_test {
@@ -170,13 +171,13 @@ void check(crowd& all, std::uint64_t ends) {
 
 TEST_CASE(
     "a hundred thousand cancels, disconnects and deadlines give their pages back before the next step") {
-  crowd all(20261122, loop_kind::plain);
+  crowd all(weir::tests::drawn_seed(20261122), loop_kind::plain);
   all.live(weir::tests::rounds(100'000));
   check(all, weir::tests::rounds(100'000));
 }
 
 TEST_CASE("so do thirty thousand where steps overlap, whatever is under way") {
-  crowd all(20261123, loop_kind::overlapped);
+  crowd all(weir::tests::drawn_seed(20261123), loop_kind::overlapped);
   all.live(weir::tests::rounds(30'000));
   check(all, weir::tests::rounds(30'000));
 }

@@ -6,6 +6,7 @@
 
 #include "core/model/load.h"
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/engine_rig.h"
 
 namespace weir::tests::engine_isolation_test {
@@ -119,7 +120,7 @@ std::vector<std::size_t> run_mix(engine_rig& rig, const streams& alone, std::mt1
 }  // namespace
 
 TEST_CASE("500 mixes of jobs on the cpu: each job's logits are, bit for bit, those it gets alone", "[long]") {
-  std::mt19937 random(5);
+  std::mt19937 random(tests::drawn_seed(5));
   for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16}) {
     const streams alone = all_alone(type);
     for (const unsigned threads : {1u, 2u}) {

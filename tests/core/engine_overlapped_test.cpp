@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/model/load.h"
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/engine_rig.h"
 
@@ -62,7 +63,7 @@ job random_job(std::mt19937& r, std::uint64_t n) {
   return j;
 }
 
-day random_day(unsigned seed) {
+day random_day(std::uint64_t seed) {
   std::mt19937 r(seed);
   day d;
   d.config.max_batch = 1 + r() % 12;
@@ -190,7 +191,8 @@ void compare(const day& d, const std::vector<outcome>& plain, const std::vector<
 TEST_CASE("overlapped steps: over a thousand random days every job gets what the plain loop gives it") {
   totals plain, ahead;
   std::map<finish_reason, int> reasons;
-  for (unsigned seed = 0; seed < rounds(1000); ++seed) {
+  for (unsigned n = 0; n < rounds(1000); ++n) {
+    const auto seed = drawn_seed(n);
     INFO("day " << seed);
     const day d = random_day(seed);
     engine_rig one(d.config, loop_kind::plain), other(d.config, loop_kind::overlapped);

@@ -7,6 +7,7 @@
 #include "core/model/load.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/data.h"
 #include "tests/support/engine_rig.h"
@@ -111,17 +112,16 @@ void check_mixes(bench at, mix_counts n) {
   engine_counts total;
   std::uint64_t copies = 0, compared = 0;
   const unsigned mixes = 50 * weir::tests::rounds(n.engines);
-  for (unsigned seed = 0; seed < mixes; ++seed) {
-    INFO("mix " << seed);
-    std::mt19937 random(seed);
-    if (seed % 50 ==
-        0) {  // another engine, with other slices and another pool; its cache lives on over 50 mixes
+  for (unsigned mix = 0; mix < mixes; ++mix) {
+    INFO("mix " << mix);
+    std::mt19937 random(weir::tests::drawn_seed(mix));
+    if (mix % 50 == 0) {  // another engine, other slices, another pool; its cache lives on over 50 mixes
       c.max_batch = 2 + random() % 8;
       c.kv_pages = n.host_pages > 0 ? 5 : 6 + random() % 10;
       c.prefill_rows = 1 + random() % n.most_rows;
       c.host_pages = n.host_pages;
     }
-    if (seed % 50 == 0) rig = at.engine(c, n.how);
+    if (mix % 50 == 0) rig = at.engine(c, n.how);
     at.watched->seen.clear();
     at.watched->broken = [&](std::uint64_t s, std::uint32_t i) { return s == faulty_kind && i == 2; };
 
@@ -150,7 +150,7 @@ void check_mixes(bench at, mix_counts n) {
       REQUIRE(alone[draw.first].logits.at(draw) == digest);
       ++compared;
     }
-    if (seed % 50 == 49) {
+    if (mix % 50 == 49) {
       total += rig->engine->counts();
       copies += at.watched->copies;
       rig.reset();

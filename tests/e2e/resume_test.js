@@ -4,6 +4,7 @@ import { after, before, mock, test } from "node:test";
 import { WebSocket } from "ws";
 import { seeded } from "./bursts.js";
 import { arrived, client_of, fake, pause, say, state, weir } from "./client_kit.js";
+import { drawn } from "./seeds.js";
 
 // The back-off is drawn short, so that a thousand lost connections take seconds.
 before(() => mock.method(Math, "random", () => 0.02));
@@ -314,7 +315,7 @@ test("a thousand short lives, cut anywhere: no gap, no repeat, the whole text, n
   server.cut = (offered) => cuts.get(offered.split("bearer.")[1])?.();
   let completed = 0;
   for (let seed = 0; seed < 1_000; seed += 50) {
-    const lives = Array.from({ length: 50 }, (_, i) => life(server, cuts, seed + i));
+    const lives = Array.from({ length: 50 }, (_, i) => life(server, cuts, drawn(seed + i)));
     for (const whole of await Promise.all(lives)) completed += whole;
   }
   const creates = frames_of(server, "response.create").length;

@@ -8,6 +8,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import OpenAI from "openai";
 
 import { start_real } from "./real_server.js";
+import { drawn } from "./seeds.js";
 
 const binary = process.env.WEIR_BIN;
 const skip = binary ? false : "WEIR_BIN is not set";
@@ -93,7 +94,7 @@ describe("structured output", { skip }, () => {
       assert.ok(new Validator(schema, "2020-12").validate(value).valid, said);
     };
     for (let first = 0; first < rounds; first += 8)
-      await Promise.all([...Array(Math.min(8, rounds - first)).keys()].map((i) => one(first + i)));
+      await Promise.all([...Array(Math.min(8, rounds - first)).keys()].map((i) => one(drawn(first + i))));
   });
 
   test("a free answer is what the schema asks for, where the prompt asks for the same", async () => {

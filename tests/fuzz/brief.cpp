@@ -1,20 +1,33 @@
 // Runs a fuzz target without a fuzzer: on its corpus, and then on a bounded number of inputs that are mutated
-// from the corpus by a seed. So each test run builds every target and passes every corpus entry.
+// from the corpus. So each test run builds every target and passes every corpus entry. All targets are in one
+// program here, which names each target's function by its file.
 //
-//   fuzz_TARGET CORPUS_DIR RUNS SEED
+//   fuzz_brief TARGET CORPUS_DIR RUNS
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "tests/support/seed.h"
+
+#define WEIR_FUZZ_TARGET(name) extern "C" int fuzz_##name(const std::uint8_t* data, std::size_t size);
+#include "fuzz_targets.inc"
+#undef WEIR_FUZZ_TARGET
 
 namespace {
+
+using target = int (*)(const std::uint8_t*, std::size_t);
+
+const std::map<std::string, target> targets = {
+#define WEIR_FUZZ_TARGET(name) {#name, fuzz_##name},
+#include "fuzz_targets.inc"
+};
 
 using bytes = std::vector<std::uint8_t>;
 
@@ -56,15 +69,17 @@ bytes mutated(const std::vector<bytes>& corpus, std::mt19937_64& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return std::fprintf(stderr, "usage: %s CORPUS_DIR RUNS SEED\n", argv[0]), 2;
-  const auto corpus = read_corpus(argv[1]);
-  if (corpus.empty()) return std::fprintf(stderr, "%s: no corpus\n", argv[1]), 2;
-  for (const auto& b : corpus) LLVMFuzzerTestOneInput(b.data(), b.size());
-  const auto runs = std::strtoull(argv[2], nullptr, 10);
-  std::mt19937_64 random(std::strtoull(argv[3], nullptr, 10));
+  if (argc != 4 || !targets.contains(argv[1]))
+    return std::fprintf(stderr, "usage: %s TARGET CORPUS_DIR RUNS\n", argv[0]), 2;
+  const target run = targets.at(argv[1]);
+  const auto corpus = read_corpus(argv[2]);
+  if (corpus.empty()) return std::fprintf(stderr, "%s: no corpus\n", argv[2]), 2;
+  for (const auto& b : corpus) run(b.data(), b.size());
+  const auto runs = std::strtoull(argv[3], nullptr, 10);
+  std::mt19937_64 random(weir::tests::drawn_seed(1));
   for (unsigned long long i = 0; i < runs; ++i) {
     const auto b = mutated(corpus, random);
-    LLVMFuzzerTestOneInput(b.data(), b.size());
+    run(b.data(), b.size());
   }
   std::printf("%zu corpus entries and %llu mutations\n", corpus.size(), runs);
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/town.h"
 
 namespace weir::tests::lives_test {
@@ -28,12 +29,16 @@ void found(world&, actors::service_options& o) {
   o.owner.kv_tokens = 2048;
 }
 
-}  // namespace
-
-TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever their clients do", "[long]") {
+struct outcome {
   std::map<std::string, int> endings;
   unsigned resumed = 0;
-  for (std::uint64_t seed = 1; seed <= rounds(40); ++seed) {
+};
+
+// 250 jobs in each of `towns`, from the `first` drawn seed on.
+outcome live_in(std::uint64_t towns, std::uint64_t first) {
+  outcome all;
+  for (std::uint64_t n = first; n < first + towns; ++n) {
+    const auto seed = drawn_seed(n);
     INFO("seed " << seed);
     town t(seed, 250ms, found);
     core::duration when{};
@@ -42,13 +47,31 @@ TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever th
       t.expect(when, [&] { return anything(t.here.random); });
     }
     t.live(when);
-    t.judge(endings);
-    for (const auto& l : t.lives) resumed += l->resumed();
+    t.judge(all.endings);
+    for (const auto& l : t.lives) all.resumed += l->resumed();
   }
-  CHECK(resumed > rounds(1000));
-  for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted"}) {
+  return all;
+}
+
+constexpr const char* every_ending[] = {"length", "stop", "timeout", "cancel", "overloaded", "deserted"};
+
+}  // namespace
+
+TEST_CASE("lives: five hundred jobs each end once and leave nothing, whatever their clients do") {
+  auto all = live_in(2, 1001);
+  CHECK(all.resumed > 0);
+  for (const char* every : every_ending) {
     CAPTURE(every);
-    CHECK(endings[every] > static_cast<int>(rounds(300)));
+    CHECK(all.endings[every] > 0);
+  }
+}
+
+TEST_CASE("lives: so do ten thousand", "[long]") {
+  auto all = live_in(rounds(40), 1);
+  CHECK(all.resumed > rounds(1000));
+  for (const char* every : every_ending) {
+    CAPTURE(every);
+    CHECK(all.endings[every] > static_cast<int>(rounds(300)));
   }
 }
 

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/data.h"
 #include "tests/support/shrink.h"
 #include "tests/support/town.h"
@@ -186,28 +187,34 @@ struct mourner {
   }
 };
 
+void live_day(std::uint64_t seed, std::size_t count, tally& t) {
+  std::cout << "sim_day: WEIR_SIM_DAY=" << seed << ":" << count << std::endl;
+  const mourner at_its_end{seed};
+  std::mt19937_64 random(seed);
+  auto arrivals = made(random, made_arrivals);
+  arrivals.resize(count);
+  run_day(seed, arrivals, t);
+}
+
 }  // namespace
+
+TEST_CASE("sim_day: the first minutes of a day leave nothing behind, and each client is served as promised") {
+  tally t;
+  live_day(drawn_seed(2000), made_arrivals / 8, t);
+  CHECK(t.endings["length"] > 0);
+}
 
 TEST_CASE(
     "sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as "
     "promised",
     "[long]") {
   tally t;
-  const auto one_day = [&](std::uint64_t seed, std::size_t count) {
-    std::cout << "sim_day: WEIR_SIM_DAY=" << seed << std::endl;
-    const mourner at_its_end{seed};
-    std::mt19937_64 random(seed);
-    auto arrivals = made(random, made_arrivals);
-    arrivals.resize(count);
-    run_day(seed, arrivals, t);
-  };
-  if (const auto day = asked_for()) return one_day(day->seed, day->count);
-  // Only the known days are sure to have what is checked below: a fresh day has ten preemptions, or hundreds.
+  if (const auto day = asked_for()) return live_day(day->seed, day->count, t);
+  // Only the known days are sure to have what is checked below: a drawn day has ten preemptions, or hundreds.
   constexpr std::array<std::uint64_t, 6> known{11, 13, 3, 4, 5, 6};
   const auto days = std::min<std::size_t>(known.size(), rounds(known.size()));
-  for (std::size_t i = 0; i < days; ++i) one_day(known[i], made_arrivals);
-  std::random_device fresh;
-  for (unsigned i = 0; i < rounds(2); ++i) one_day(fresh(), made_arrivals);
+  for (std::size_t i = 0; i < days; ++i) live_day(known[i], made_arrivals, t);
+  for (unsigned i = 0; i < rounds(2); ++i) live_day(drawn_seed(1000 + i), made_arrivals, t);
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted", "error"}) {
     CAPTURE(every);
     // A single day need not have a fault that ends a job.

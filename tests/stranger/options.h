@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tests/support/seed.h"
+
 namespace weir::stranger {
 
 struct options {
@@ -14,7 +16,7 @@ struct options {
   std::string model = "sim";  // or a model's directory
   bool keys = false;
   std::string kind;  // rounds of this kind only; empty: of all
-  std::uint64_t seed = 1;
+  std::uint64_t seed = tests::drawn_seed(1);
   std::size_t seconds = 15;
   std::size_t rounds = 0;         // 0: as many as there is time for
   std::size_t patience_s = 10;    // until a round's traces have to be gone

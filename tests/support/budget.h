@@ -1,8 +1,8 @@
 // budget.h — how many rounds a random test goes through.
 //
-// WEIR_TEST_BUDGET, a whole number in the environment, multiplies the rounds: CI asks for 1, and `./run test
-// --long` for 10. Without it a build with a sanitizer, in which a round takes some five times as long, goes
-// through an eighth of them.
+// WEIR_TEST_BUDGET, a whole number in the environment, multiplies the rounds: `./run test --long` asks for
+// 10. Without it a build with a sanitizer, in which a round takes some five times as long, goes through an
+// eighth of them. Every commit has seeds of its own (seed.h): few rounds a run become many over the commits.
 #pragma once
 
 #include <algorithm>

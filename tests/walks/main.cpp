@@ -19,6 +19,7 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/text/tokenizer/unicode.h"
 #include "tests/support/compact_json.h"
+#include "tests/support/seed.h"
 #include "tests/walks/walk.h"
 
 namespace weir::walks {
@@ -124,7 +125,8 @@ int run(int argc, char** argv) {
   const auto words = core::load_tokenizer(argv[1]);
   if (!words) return std::fprintf(stderr, "%s\n", words.error().message.c_str()), 2;
   const auto views = std::make_shared<terminal_views>(std::make_shared<const token_trie>(*words));
-  const auto seed = std::strtoull(argv[2], nullptr, 10), share = std::strtoull(argv[3], nullptr, 10);
+  const auto seed = tests::drawn_seed(std::strtoull(argv[2], nullptr, 10));
+  const auto share = std::strtoull(argv[3], nullptr, 10);
   for (int i = 4; i < argc; ++i)
     if (!walk_file(argv[i], views, 1000 * seed + static_cast<std::uint64_t>(i), share))
       return std::fprintf(stderr, "%s: cannot be read\n", argv[i]), 2;

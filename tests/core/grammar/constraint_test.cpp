@@ -14,6 +14,7 @@
 #include "core/grammar/regex/regex.h"
 #include "tests/core/grammar/schema/schema_kit.h"
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 #include "tests/support/data.h"
 #include "tests/support/earley.h"
 
@@ -108,7 +109,7 @@ TEST_CASE("a text follows random rules exactly where Earley's recogniser says so
   for (unsigned i = 0; i < rounds(250); ++i) {
     INFO("case " << i);
     auto c = nothing_yet(), copy = nothing_yet();
-    random_engine random(1000 + i), same(1000 + i);
+    random_engine random(drawn_seed(1000 + i)), same(drawn_seed(1000 + i));
     random_rules(*c.grammar, random);
     random_rules(*copy.grammar, same);
     weir::tests::earley definition(*copy.grammar);
@@ -216,7 +217,7 @@ void random_walk(constraint& over, random_engine& random, int longest, Look look
 }
 
 void check_masks(const std::shared_ptr<terminal_views>& views, int walks, int longest) {
-  random_engine random(5);
+  random_engine random(drawn_seed(5));
   for (const auto& [name, make] : kinds) {
     INFO(name);
     auto made_here = constraint::make(make(), views);

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/support/schedule_rig.h"
+#include "tests/support/seed.h"
 
 namespace weir::tests::waiting_line_test {
 
@@ -87,7 +88,7 @@ TEST_CASE("waiting line: a sequence is taken by identity, and one that is not th
 }
 
 TEST_CASE("waiting line: counts follow whatever comes and goes") {
-  std::mt19937 random(19);
+  std::mt19937 random(drawn_seed(19));
   waiting_line line;
   std::vector<sequence*> there;
   std::uint64_t tokens = 0, lost = 0, arrivals = 0;
