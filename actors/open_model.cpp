@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "actors/gpu_owner.h"
+#include "core/model/load/model_path.h"
 #include "core/model/sim.h"
 
 namespace weir::actors {
@@ -116,8 +117,8 @@ core::result<void> check_room(const model_spec& spec, const owner_options& o, co
 core::result<std::unique_ptr<ready_model>> open_files(const model_spec& spec, const owner_options& o,
                                                       std::shared_ptr<const kernels::backend> backend,
                                                       const model_progress& progress) {
-  if (!std::filesystem::exists(spec.source))
-    return core::bad_param("model", "--model {}: there is no such directory or file", spec.source);
+  if (const auto there = core::check_model_path(spec.source); !there)
+    return core::bad_param("model", "--model {}", there.error().message);
   if (const auto fits = check_room(spec, o, *backend); !fits) return fits.error();
   auto m = std::make_unique<ready_model>();
   auto tokenizer = core::load_tokenizer(spec.source);

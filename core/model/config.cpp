@@ -6,6 +6,7 @@
 
 #include "core/model/load/strict_json.h"
 #include "core/model/token_ids.h"
+#include "core/outside.h"
 
 namespace weir::core {
 namespace json = boost::json;
@@ -49,7 +50,10 @@ const family* read_family(json_reader& in, model_config& c) {
   c.architecture = std::string(names->get_array()[0].get_string());
   for (const family& f : families)
     if (f.architecture == c.architecture) return &f;
-  not_supported(in, fmt::format("architecture {}", c.architecture));
+  std::string there;
+  for (const family& f : families) there += fmt::format("{}{}", there.empty() ? "" : ", ", f.architecture);
+  in.fail(errc::not_supported, fmt::format("{}: architecture {} is not supported; these are: {}", in.what(),
+                                           shortened(c.architecture), there));
   return nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_model.h"
 #include "core/model/load/mapped_file.h"
+#include "core/model/load/model_path.h"
 #include "core/model/load/quantised.h"
 #include "core/model/load/safetensors.h"
 #include "kernels/cuda/backend.h"
@@ -46,6 +47,7 @@ result<opened_model> open_directory(const std::string& dir) {
 }
 
 result<opened_model> open_model(const std::string& path) {
+  if (const auto fine = check_model_path(path); !fine) return fine.error();
   return is_gguf_path(path) ? open_gguf(path) : open_directory(path);
 }
 

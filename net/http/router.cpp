@@ -55,12 +55,15 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-// The id in a path that fits `pattern`, or "" if the pattern has none; nullopt: the path does not fit.
+// The id in a path that fits `pattern`, without a slash at its end, or "" if the pattern has none; nullopt:
+// the path does not fit.
 std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
   auto brace = pattern.find('{');
   if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
   if (path.size() <= brace || !path.starts_with(pattern.substr(0, brace))) return std::nullopt;
-  return percent_decode(path.substr(brace));
+  path.remove_prefix(brace);
+  if (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return percent_decode(path);
 }
 
 // nullopt: the path is another one, or only the method is; in the second case `allow` gets the route's
@@ -74,6 +77,24 @@ std::optional<route_match> match(const route& r, std::string_view asked, std::st
   allow += r.method;
   if (r.method == "GET") allow += ", HEAD";
   return std::nullopt;
+}
+
+// The path as the table of routes has it: without doubled slashes and a slash at the end. Clients make these
+// when they join a base URL and a path.
+std::string plain_path(std::string_view path) {
+  std::string out;
+  for (const char c : path)
+    if (c != '/' || out.empty() || out.back() != '/') out += c;
+  if (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out;
+}
+
+// `allow`: what the path takes beside the routes' methods.
+found_route find_in_table(std::string_view asked, std::string_view path, std::string allow = {}) {
+  for (const route& r : routes)
+    if (auto found = match(r, asked, path, allow)) return std::move(*found);
+  if (allow.empty()) return no_route{};
+  return wrong_method{std::move(allow)};
 }
 
 }  // namespace
@@ -96,17 +117,15 @@ bool is_for_metrics(std::string_view target) {
 }
 
 found_route find_route(std::string_view method, std::string_view target) {
-  std::string_view path = path_of(target);
-  std::string_view asked = method == "HEAD" ? "GET" : method;
-  std::string allow;
-  if (find_asset(path)) {
-    if (asked == "GET") return route_match{endpoint::asset, {}};
-    allow = "GET, HEAD";
-  }
-  for (const route& r : routes)
-    if (auto found = match(r, asked, path, allow)) return std::move(*found);
-  if (allow.empty()) return no_route{};
-  return wrong_method{std::move(allow)};
+  const std::string_view path = path_of(target), asked = method == "HEAD" ? "GET" : method;
+  const bool is_asset = find_asset(path) != nullptr;
+  if (is_asset && asked == "GET") return route_match{endpoint::asset, {}};
+  auto found = find_in_table(asked, path, is_asset ? "GET, HEAD" : "");
+  if (!std::holds_alternative<no_route>(found)) return found;
+  const std::string plain = plain_path(path);
+  found = find_in_table(asked, plain);
+  if (!std::holds_alternative<no_route>(found)) return found;
+  return find_in_table(asked, "/v1" + plain);  // a base URL without /v1
 }
 
 }  // namespace weir::net

@@ -1,6 +1,7 @@
 // router.h — finds the endpoint of a request: in the table of all routes, and among the files of the page.
 //
 // A pattern that ends in {id} matches the rest of the path, percent-decoded. A route for GET serves HEAD too.
+// Where nothing is at a path, doubled slashes, a slash at its end and a missing /v1 are forgiven.
 // Pure functions: any thread.
 #pragma once
 

@@ -56,8 +56,8 @@ std::optional<json_node_id> schema_keywords::get(json_node_id schema, std::strin
   const auto at = document_.keyword(schema, name);
   if (!at) return std::nullopt;
   if (tree_[*at].kind == kind) return at;
-  relax(*at, fmt::format("{} must be {}, not {}", name, grammar::name(kind), grammar::name(tree_[*at].kind)));
-  return std::nullopt;
+  refuse_schema(tree_.pointer(*at), "{} must be {}, not {}", name, grammar::name(kind),
+                grammar::name(tree_[*at].kind));
 }
 
 std::optional<json_node_id> schema_keywords::get_schema(json_node_id schema, std::string_view name) {
@@ -65,8 +65,7 @@ std::optional<json_node_id> schema_keywords::get_schema(json_node_id schema, std
   if (!at) return std::nullopt;
   const json_kind kind = tree_[*at].kind;
   if (kind == json_kind::object || kind == json_kind::boolean) return at;
-  relax(*at, fmt::format("{} must be a schema, not {}", name, grammar::name(kind)));
-  return std::nullopt;
+  refuse_schema(tree_.pointer(*at), "{} must be a schema, not {}", name, grammar::name(kind));
 }
 
 std::vector<literal> schema_keywords::get_schemas(json_node_id schema, std::string_view name) {
@@ -81,11 +80,9 @@ std::optional<std::uint32_t> schema_keywords::get_count(json_node_id schema, std
   const auto at = get(schema, name, json_kind::number);
   if (!at) return std::nullopt;
   const decimal d = decimal::of(tree_[*at].text);
-  if (d.negative || !d.integer()) {
-    relax(*at, fmt::format("{} must be a whole number of at least 0, not {}", name,
-                           tree_[*at].text.substr(0, 40)));
-    return std::nullopt;
-  }
+  if (d.negative || !d.integer())
+    refuse_schema(tree_.pointer(*at), "{} must be a whole number of at least 0, not {}", name,
+                  tree_[*at].text.substr(0, 40));
   if (d > decimal::of(std::int64_t{unbounded - 1})) return unbounded - 1;
   return static_cast<std::uint32_t>(std::stoul(d.whole_digits()));
 }
@@ -99,11 +96,9 @@ std::optional<decimal> schema_keywords::get_number(json_node_id schema, std::str
 std::vector<std::string> schema_keywords::get_names(json_node_id list) {
   std::vector<std::string> out;
   for (json_node_id item : tree_[list].items) {
-    if (tree_[item].kind == json_kind::string) {
-      out.push_back(tree_[item].text);
-    } else {
-      relax(item, fmt::format("a list of names holds {}", name(tree_[item].kind)));
-    }
+    if (tree_[item].kind != json_kind::string)
+      refuse_schema(tree_.pointer(item), "a list of names holds {}", name(tree_[item].kind));
+    out.push_back(tree_[item].text);
   }
   return out;
 }
@@ -118,9 +113,9 @@ std::optional<std::uint8_t> schema_keywords::get_types(json_node_id schema) {
     const std::uint8_t bits = tree_[n].kind == json_kind::string ? type_of(tree_[n].text) : 0;
     if (bits == 0) {
       const bool text = tree_[n].kind == json_kind::string;
-      relax(n, fmt::format("type {} is not one of null, boolean, integer, number, string, array, object",
-                           text ? fmt::format("\"{}\"", tree_[n].text.substr(0, 40)) : name(tree_[n].kind)));
-      return std::nullopt;
+      refuse_schema(tree_.pointer(n),
+                    "type {} is not one of null, boolean, integer, number, string, array, object",
+                    text ? fmt::format("\"{}\"", tree_[n].text.substr(0, 40)) : name(tree_[n].kind));
     }
     types |= bits;
   }
@@ -202,11 +197,8 @@ void schema_keywords::number_facts(json_node_id schema, constraints& c) {
   c.high = get_bound(schema, "maximum", "exclusiveMaximum", false);
   if (const auto at = get(schema, "multipleOf", json_kind::number)) {
     const decimal of = decimal::of(tree_[*at].text);
-    if (of.zero() || of.negative) {
-      relax(*at, "multipleOf must be above 0");
-    } else {
-      c.multiples.push_back(*at);
-    }
+    if (of.zero() || of.negative) refuse_schema(tree_.pointer(*at), "multipleOf must be above 0");
+    c.multiples.push_back(*at);
   }
 }
 

@@ -5,7 +5,8 @@
 // keywords on single values (negation normal form), so that `not`, `oneOf`, `if` and dependencies need
 // nothing but «and» and «or».
 //
-// What cannot be enforced is refused if `strict`, and otherwise relaxed to a superset, with a warning.
+// What cannot be enforced is refused if `strict`, and otherwise relaxed to a superset, with a warning. A
+// keyword whose value is none of that keyword's is refused in any case: the text is no schema.
 //
 // Thread safety: one thread.
 #pragma once

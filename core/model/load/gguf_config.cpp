@@ -171,8 +171,14 @@ json::object gguf_config(gguf_reader& keys, const tensor_map& tensors) {
   const auto name = keys.text("general.architecture");
   if (!name) return keys.missing("general.architecture"), json::object();
   const auto* a = std::ranges::find(architectures, *name, &architecture::gguf);
-  if (a == architectures.end())
-    return not_supported(keys, fmt::format("architecture {}", name->substr(0, 60))), json::object();
+  if (a == architectures.end()) {
+    std::string there;
+    for (const architecture& known : architectures)
+      there += fmt::format("{}{}", there.empty() ? "" : ", ", known.gguf);
+    keys.fail(errc::not_supported, fmt::format("{}: architecture {} is not supported; these are: {}",
+                                               keys.what(), name->substr(0, 60), there));
+    return json::object();
+  }
   return config_writer(keys, *a).write(tensors);
 }
 

@@ -1,5 +1,6 @@
 // load_tokenizer() and parse_tokenizer(), which make an error of each refusal of the loaders.
 #include "core/model/load/gguf_header.h"
+#include "core/model/load/model_path.h"
 #include "core/text/read_file.h"
 #include "core/text/tokenizer/gguf_tokenizer.h"
 #include "core/text/tokenizer/hf_tokenizer.h"
@@ -70,6 +71,7 @@ result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokeni
 }
 
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir) {
+  if (const auto fine = check_model_path(dir); !fine) return fine.error();
   if (is_gguf_path(dir)) return build_from_gguf(dir);
   std::string contents[3];
   const std::string_view names[] = {"tokenizer.json", config_name, map_name};

@@ -46,6 +46,35 @@ TEST_CASE("router: every route of the wire page is found") {
   }
 }
 
+TEST_CASE("router: what comes of joining a base URL and a path is forgiven") {
+  const struct {
+    const char *method, *target;
+    endpoint to;
+    const char* id;
+  } rows[] = {
+      {"GET", "/v1//models", endpoint::list_models, ""},
+      {"GET", "//v1/models", endpoint::list_models, ""},
+      {"GET", "/v1/models/", endpoint::list_models, ""},
+      {"GET", "/models", endpoint::list_models, ""},
+      {"GET", "/models/a/b/?x=1", endpoint::show_model, "a/b"},
+      {"GET", "/v1/jobs/", endpoint::list_jobs, ""},
+      {"POST", "//chat//completions/", endpoint::chat_completions, ""},
+      {"POST", "http://host:1//completions", endpoint::completions, ""},
+      {"POST", "/messages/count_tokens/", endpoint::count_tokens, ""},
+      {"GET", "/health//live/", endpoint::live, ""},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.method, r.target);
+    auto found = find_route(r.method, r.target);
+    REQUIRE(std::holds_alternative<route_match>(found));
+    CHECK(std::get<route_match>(found).to == r.to);
+    CHECK(std::get<route_match>(found).id == r.id);
+  }
+  const auto wrong = find_route("GET", "/chat/completions");
+  REQUIRE(std::holds_alternative<wrong_method>(wrong));
+  CHECK(std::get<wrong_method>(wrong).allow == "POST");
+}
+
 TEST_CASE("router: a known path with another method names those that it takes") {
   const struct {
     const char *method, *target, *allow;
@@ -65,8 +94,8 @@ TEST_CASE("router: a known path with another method names those that it takes") 
 }
 
 TEST_CASE("router: any other path is unknown") {
-  for (const char* target : {"", "/nothing", "/v1", "/v1/", "/v1/jobs/", "/v1/models/", "//", "/V1/models",
-                             "*", "/../etc/passwd"}) {
+  for (const char* target : {"", "/nothing", "/v1", "/v1/", "//", "/V1/models", "*", "/../etc/passwd",
+                             "//weir.js", "/weir.js/", "/v1/weir.js", "/v1/metrics", "/v2/models"}) {
     CAPTURE(target);
     CHECK(std::holds_alternative<no_route>(find_route("GET", target)));
   }

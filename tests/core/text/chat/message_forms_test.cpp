@@ -103,11 +103,11 @@ TEST_CASE("message forms: a template that wants the text of the arguments gets t
 TEST_CASE("message forms: text that is no object stays text") {
   const message_forms forms;
   std::string deep, wide = "[0";
-  for (std::size_t i = 0; i < deepest_arguments; ++i) deep += R"({\"a\":)";
+  for (std::size_t i = 0; i <= deepest_arguments; ++i) deep += R"({\"a\":)";
   for (std::size_t i = 0; i < most_argument_values; ++i) wide += ",0";
   for (const std::string& text :
        {std::string("hello"), std::string("[1]"), std::string("5"), std::string("{"),
-        std::string(R"({\"a\":1,\"a\":2})"), deep + "1" + std::string(deepest_arguments, '}'),
+        std::string(R"({\"a\":1,\"a\":2})"), deep + "1" + std::string(deepest_arguments + 1, '}'),
         R"({\"a\":)" + wide + "]}"}) {
     const std::string sent = calling('"' + text + '"');
     CHECK(fitted(forms, sent) == sent);
@@ -137,8 +137,9 @@ TEST_CASE("message forms: a content that is null or missing is empty") {
 }
 
 TEST_CASE("message forms: a template that refuses every probe has texts and objects") {
-  for (const char* source : {"{{ raise_exception('no') }}", "{{ x.y }}", "hello",
-                             "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}"}) {
+  for (const char* source :
+       {"{{ raise_exception('no') }}", "{{ x.y }}", "hello",
+        "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}"}) {
     const auto forms = learnt(source);
     CHECK_FALSE(forms.arguments_as_text);
     CHECK(forms.contents == message_forms().contents);
