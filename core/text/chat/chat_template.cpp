@@ -103,7 +103,8 @@ const chat_template::named* chat_template::choose(const conversation& c) const {
   return chosen ? chosen : find("default");
 }
 
-result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now) const {
+result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now,
+                                            const jinja::limits& most) const {
   const named* chosen = choose(c);
   if (!chosen) {
     std::string names;
@@ -114,7 +115,7 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
   }
   json::object variables = variables_of(c);
   if (!chosen->knows_developer) developers_to_system(variables["messages"].as_array());
-  auto made = chosen->program->render({variables, tokens_, now});
+  auto made = chosen->program->render({variables, tokens_, now}, most);
   if (made && c.continue_final_message)
     if (auto cut = end_at_final_message(c, *made); !cut) return cut.error();
   return made;
@@ -136,12 +137,13 @@ chat_template chat_template::with_tokens(const json::object& changed) const {
   return out;
 }
 
-result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now) const {
+result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now,
+                                               const jinja::limits& most) const {
   if (fault_) return *fault_;
   if (auto fine = check_variables(c); !fine) return fine.error();
-  auto made = run(c, now);
+  auto made = run(c, now, most);
   if (made || made.error().code != errc::bad_file) return made;
-  if (const auto plain = with_joined_parts(c)) made = run(*plain, now);
+  if (const auto plain = with_joined_parts(c)) made = run(*plain, now, most);
   if (made) return made;
   error why = made.error();
   why.code = errc::invalid_param;  // a template is fit for some conversations alone
@@ -149,8 +151,9 @@ result<jinja::rendering> chat_template::render(const conversation& c, std::chron
 }
 
 result<std::vector<token_id>> chat_template::encode(const conversation& c, const tokenizer& t,
-                                                    std::chrono::local_seconds now) const {
-  const auto made = render(c, now);
+                                                    std::chrono::local_seconds now,
+                                                    const jinja::limits& most) const {
+  const auto made = render(c, now, most);
   if (!made) return made.error();
   return t.encode_parts(parts_of(*made));
 }

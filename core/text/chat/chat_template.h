@@ -38,15 +38,16 @@ class chat_template {
   // invalid_param if the template refuses the conversation or fails on it.
   //
   // A content that is a list of parts is given to the template as that list. If the template fails
-  // on it, and does not refuse it by raise_exception(), each list is made one string and the conversation is
-  // rendered once more.
+  // on it, and neither refuses it by raise_exception() nor reaches a limit, each list is made one string and
+  // the conversation is rendered once more.
   //
   // A template whose source does not have the word `developer` gets messages of this role as `system`.
-  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now) const;
+  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now,
+                                  const jinja::limits& most = {}) const;
   // The prompt as ids. Control tokens are recognised in the template's own text, not in what came from the
   // client. The tokenizer adds no tokens of its own, such as BOS: the template writes them.
   result<std::vector<token_id>> encode(const conversation& c, const tokenizer& t,
-                                       std::chrono::local_seconds now) const;
+                                       std::chrono::local_seconds now, const jinja::limits& most = {}) const;
 
   // The same template with other spellings of special tokens, each by its name, such as bos_token.
   chat_template with_tokens(const boost::json::object& changed) const;
@@ -63,7 +64,8 @@ class chat_template {
   };
   result<> check_variables(const conversation& c) const;
   const named* choose(const conversation& c) const;
-  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now) const;
+  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now,
+                               const jinja::limits& most) const;
   void add(std::string name, std::string_view source);
 
   std::vector<named> programs_;
