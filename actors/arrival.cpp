@@ -79,6 +79,15 @@ std::shared_ptr<const std::string> text_of(prompt_input& input, const core::toke
       t.decode(*ids, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}));
 }
 
+// A template runs until its time is over or nobody waits for the request any more.
+core::jinja::limits rendering_limits(const arrival& a) {
+  core::jinja::limits most;
+  most.time = a.choices.front()->time.get();
+  most.deadline = most.time->now() + longest_rendering;
+  most.gone = [&a] { return a.abandoned(); };
+  return most;
+}
+
 // Adds one job for each choice of the prompt `asked.input` that was not cancelled. `first`: the first of
 // these choices.
 core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all) {
@@ -86,7 +95,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   for (std::uint32_t i = 0; i < count; ++i)
     if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
   if (wanted.empty()) return {};
-  auto job = make_job(a.asked, *a.model);
+  auto job = make_job(a.asked, *a.model, rendering_limits(a));
   if (!job) return job.error();
   job->constraint = all.constraint.rules;
   job->force = a.asked.force;
@@ -114,6 +123,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
 // Compiles the constraint of the request. A cancel stops the compilation, but only if the request has one
 // choice.
 core::result<compiled_constraint> constraint_of(const arrival& a) {
+  if (a.constraint) return *a.constraint;
   if (!a.asked.constraint) return compiled_constraint();
   const auto* gone = a.choices.size() == 1 ? &a.choices.front()->cancelled : nullptr;
   return a.model->constraints->get(*a.asked.constraint, a.asked.constraint_param, gone);
@@ -159,9 +169,18 @@ void arrival::refuse(const core::error& why) const {
     boost::asio::post(s->shard, [s, mine = core::error(why)]() mutable { s->refused(std::move(mine)); });
 }
 
+bool arrival::abandoned() const {
+  return std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); });
+}
+
+bool arrival::constraint_is_ready() {
+  if (!asked.constraint || constraint) return true;
+  constraint = model->constraints->known(*asked.constraint, asked.constraint_param);
+  return constraint.has_value();
+}
+
 void arrival::bring_in() {
-  // all choices were cancelled, and their streams have ended
-  if (std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); })) return;
+  if (abandoned()) return;  // the streams have ended
   auto all = plan_of(*this);
   if (!all) return refuse(all.error());
   if (all->jobs.empty()) return;

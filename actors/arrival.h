@@ -5,8 +5,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "actors/constraint_store.h"
 #include "actors/job_state.h"
 #include "actors/request.h"
 #include "actors/served_model.h"
@@ -36,10 +38,17 @@ struct arrival {
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts
+  // Of the request, if it was known before bring_in().
+  std::optional<core::result<compiled_constraint>> constraint;
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
   // As input_bytes().
   std::uint64_t bytes() const { return input_bytes(asked); }
+
+  // Whether all choices were cancelled: nobody waits for the request.
+  bool abandoned() const;
+  // Whether bring_in() need not compile a constraint: there is none, or it was compiled or refused before.
+  bool constraint_is_ready();
 
   // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are
   // admitted or refused together; a refusal goes to their streams. Takes as long as tokenising the prompts.

@@ -1,6 +1,8 @@
 #include "actors/constraint_store.h"
 
+#include <future>
 #include <new>
+#include <optional>
 
 #include "core/insist.h"
 
@@ -23,39 +25,70 @@ constraint_store::constraint_store(std::shared_ptr<const core::tokenizer> words,
       kept_(std::move(kept)),
       vocabulary_(fmt::format("{}", static_cast<const void*>(this))) {}
 
-// The thread that holds the mutex compiles, so no other thread compiles, and the callback of ask() is never
-// called.
+namespace {
+
+core::result<compiled_constraint> for_client(constraint_cache::answer what, const std::string& param) {
+  if (!what) {
+    core::error e = what.error();
+    e.param.insert(0, param);
+    return e;
+  }
+  compiled_constraint out{std::move(what->over), nullptr};
+  if (!what->warnings.empty())
+    out.warnings = std::make_shared<const constraint_warnings>(std::move(what->warnings));
+  return out;
+}
+
+}  // namespace
+
 core::result<compiled_constraint> constraint_store::get(const core::grammar::constraint_text& text,
                                                         const std::string& param,
                                                         const std::atomic<bool>* cancelled) {
   const auto key = core::grammar::key_of(text, vocabulary_);
-  const std::lock_guard held(mutex_);
-  auto claim = kept_->ask(key, time_->now(), [](const constraint_cache::answer&) {});
-  if (claim.compile) {
-    try {
-      claim.known = compile(text, cancelled);
-    } catch (const std::bad_alloc&) {  // settle() has to follow in any case
-      core::insist([&] {
-        claim.known = core::make_error(core::errc::overloaded, "there is no memory for this constraint now");
-      });
-    }
-    core::insist([&] { kept_->settle(key, *claim.known, time_->now()); });
+  for (;;) {
+    const auto settled = std::make_shared<std::promise<void>>();
+    const auto claim =
+        kept_->ask(key, time_->now(), [settled](const constraint_cache::answer&) { settled->set_value(); });
+    if (claim.known) return for_client(*claim.known, param);
+    if (claim.compile) return for_client(compile_and_keep(key, text, cancelled), param);
+    settled->get_future().wait();  // then the answer is known, or nobody compiles any more
   }
-  if (!claim.known->has_value()) {
-    core::error e = claim.known->error();
-    e.param.insert(0, param);
-    return e;
-  }
-  constraint_cache::ready& found = **claim.known;
-  compiled_constraint out{std::move(found.over), nullptr};
-  if (!found.warnings.empty())
-    out.warnings = std::make_shared<const constraint_warnings>(std::move(found.warnings));
-  return out;
 }
 
-core::result<constraint_cache::ready> constraint_store::compile(const core::grammar::constraint_text& text,
-                                                                const std::atomic<bool>* cancelled) {
+std::optional<core::result<compiled_constraint>> constraint_store::known(
+    const core::grammar::constraint_text& text, const std::string& param) {
+  auto what = kept_->find(core::grammar::key_of(text, vocabulary_), time_->now());
+  if (!what) return std::nullopt;
+  return for_client(std::move(*what), param);
+}
+
+constraint_cache::answer constraint_store::compile_and_keep(const core::grammar::cache_key& key,
+                                                            const core::grammar::constraint_text& text,
+                                                            const std::atomic<bool>* cancelled) {
+  std::optional<constraint_cache::answer> made;
+  bool no_memory = false;
+  try {
+    made = compile(text, cancelled);
+  } catch (const std::bad_alloc&) {  // settle() has to follow in any case
+    no_memory = true;
+    core::insist([&] { made = core::make_error(core::errc::unavailable, "no memory"); });  // is not kept
+  }
+  core::insist([&] { kept_->settle(key, *made, time_->now()); });
+  if (no_memory)
+    core::insist([&] {
+      made = core::make_error(core::errc::overloaded, "there is no memory for this constraint now");
+    });
+  return std::move(*made);
+}
+
+std::shared_ptr<terminal_views> constraint_store::views() {
+  const std::lock_guard held(mutex_);
   if (!views_) views_ = std::make_shared<terminal_views>(std::make_shared<const token_trie>(words_));
+  return views_;
+}
+
+constraint_cache::answer constraint_store::compile(const core::grammar::constraint_text& text,
+                                                   const std::atomic<bool>* cancelled) {
   fuel::limits most;
   most.cancelled = cancelled;
   if (most_time_ > core::duration::zero()) {
@@ -66,7 +99,7 @@ core::result<constraint_cache::ready> constraint_store::compile(const core::gram
   auto rules = core::grammar::compile(text, budget);
   if (!rules) return rules.error();
   auto warnings = std::move(rules->warnings);
-  auto made = constraint::make(std::move(*rules), views_, stop_ids_, &budget);
+  auto made = constraint::make(std::move(*rules), views(), stop_ids_, &budget);
   if (!made) return made.error();
   return constraint_cache::ready{std::move(*made), std::move(warnings)};
 }

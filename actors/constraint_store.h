@@ -4,12 +4,13 @@
 // Compiling ends when its time is over, or when nobody waits for it any more; its work is also bounded in
 // units (core/grammar/fuel.h).
 //
-// Thread safety: any thread. One constraint of a model is compiled at a time.
+// Thread safety: any thread. Who asks for a constraint that another thread compiles waits for that thread.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,15 +41,21 @@ class constraint_store {
 
   // `param`: the client's name of the constraint, with which the place in an error begins. `cancelled`:
   // nobody waits any more; may be null. The first call also sorts the vocabulary, which takes some 100 ms.
-  // Errors: invalid_param and not_supported as core/grammar/compile.h says; overloaded if its time is over or
-  // memory is short; unavailable if it was cancelled.
+  // Errors: invalid_param and not_supported as core/grammar/compile.h says; overloaded if its time is over,
+  // now or some seconds ago, or memory is short; unavailable if it was cancelled.
   core::result<compiled_constraint> get(const core::grammar::constraint_text& text, const std::string& param,
                                         const std::atomic<bool>* cancelled);
 
+  // The answer of get() if it is known without compiling.
+  std::optional<core::result<compiled_constraint>> known(const core::grammar::constraint_text& text,
+                                                         const std::string& param);
+
  private:
-  // REQUIRES: mutex_ is held.
-  core::result<core::grammar::constraint_cache::ready> compile(const core::grammar::constraint_text& text,
-                                                               const std::atomic<bool>* cancelled);
+  using answer = core::grammar::constraint_cache::answer;
+  answer compile(const core::grammar::constraint_text& text, const std::atomic<bool>* cancelled);
+  answer compile_and_keep(const core::grammar::cache_key& key, const core::grammar::constraint_text& text,
+                          const std::atomic<bool>* cancelled);
+  std::shared_ptr<core::grammar::terminal_views> views();
 
   const std::shared_ptr<const core::tokenizer> words_;
   const std::vector<core::token_id> stop_ids_;
@@ -56,7 +63,7 @@ class constraint_store {
   const core::duration most_time_;
   const std::shared_ptr<core::grammar::constraint_cache> kept_;
   const std::string vocabulary_;  // its name in `kept_`
-  std::mutex mutex_;
+  std::mutex mutex_;              // of views_
   std::shared_ptr<core::grammar::terminal_views> views_;  // made by the first call
 };
 

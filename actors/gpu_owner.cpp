@@ -9,6 +9,7 @@
 #include "actors/mask_pool.h"
 #include "actors/open_model.h"
 #include "actors/pace_meter.h"
+#include "actors/restart_plan.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
 #include "core/engine.h"
@@ -21,9 +22,6 @@ namespace asio = boost::asio;
 using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
-
-// A device that fails is opened again, unless its last failure was less than this time ago.
-constexpr core::duration second_chance_after = std::chrono::minutes(1);
 
 class owner {
  public:
@@ -116,6 +114,7 @@ class owner {
       check_books();
     });
     board_->beat(time_.now(), false);
+    if (const auto at = plan_.next()) timer_->set(*at);
   }
 
  private:
@@ -163,7 +162,9 @@ class owner {
     e.due = {};
   }
 
-  void on(time_came&) {}
+  void on(time_came&) {
+    if (plan_.due(time_.now())) start_again();
+  }
 
   core::result<std::unique_ptr<ready_model>> open(const model_spec& spec, const model_progress& progress) {
     if (!backend_ && options_.device != "sim") {
@@ -176,24 +177,41 @@ class owner {
   }
 
   // The device has failed, and its memory is lost for all engines: their jobs end with `why`. Backend and
-  // engines are then made again. If the last failure was less than a minute ago, or they cannot be made, the
-  // device stays down and readiness says why.
+  // engines are then made again as restart_plan.h says. Until then readiness says why.
   void device_failed(const core::error& why) {
-    const auto now = time_.now();
-    const bool again = !restarted_at_ || now - *restarted_at_ >= second_chance_after;
-    restarted_at_ = now;
-    board_->fail(again ? why.message : why.message + "; it failed twice within a minute and stays down");
+    const bool again = plan_.failed(time_.now());
+    fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
+    board_->fail(fault_);
     for (auto& e : engines_)
       if (e.engine) e.engine->fail(why);
     close_all();
     outbox_.flush();
-    if (!again) return;
-    if (auto made = reopen_all(); !made) {
-      close_all();
-      return board_->fail(why.message + "; it cannot be started again: " + made.error().message);
+    seen_->note("the device", fault_);
+    if (again) start_again();
+  }
+
+  // Makes the engines that the failed device has lost.
+  void start_again() {
+    plan_.attempt(time_.now());
+    core::result<> made;
+    try {
+      made = reopen_all();
+    } catch (const std::bad_alloc&) {
+      made = core::make_error(core::errc::overloaded, "out of memory");
     }
-    board_->fail({});
-    board_->beat(time_.now(), false);
+    if (made) {
+      plan_.succeeded();
+      board_->fail({});
+      board_->beat(time_.now(), false);
+      return seen_->tell("the device", "it was started again");
+    }
+    close_all();
+    board_->fail(fault_ + "; it cannot be started again: " + made.error().message);
+    if (plan_.first())
+      seen_->note("the device",
+                  fmt::format("it cannot be started again and stays down: {}; it is tried again "
+                              "after pauses that grow",
+                              made.error().message));
   }
 
   // Frees the device's memory, and then the device, which nothing else holds.
@@ -335,7 +353,8 @@ class owner {
 
   std::vector<engine_place> engines_;                // by id, in the order of their loads
   std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
-  std::optional<time_point> restarted_at_;
+  restart_plan plan_;
+  std::string fault_;  // the last failure of the device
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
   time_point publish_at_{};

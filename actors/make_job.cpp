@@ -125,13 +125,13 @@ std::chrono::local_seconds local_now() {
 }
 
 result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
-                                        std::chrono::local_seconds now) {
+                                        const core::jinja::limits& most, std::chrono::local_seconds now) {
   std::vector<token_id> ids;
   if (const auto* text = std::get_if<std::string>(&r.input)) {
     if (!text->empty())
       ids = m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true});
   } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
-    auto encoded = m.chat->encode(*said, *m.tokenizer, now);
+    auto encoded = m.chat->encode(*said, *m.tokenizer, now, most);
     if (!encoded) return blaming(encoded.error(), r);
     ids = std::move(*encoded);
   } else {
@@ -150,7 +150,8 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
   return ids;
 }
 
-result<core::job> make_job(const request& r, const served_model& m, std::chrono::local_seconds now) {
+result<core::job> make_job(const request& r, const served_model& m, const core::jinja::limits& most,
+                           std::chrono::local_seconds now) {
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
@@ -168,7 +169,7 @@ result<core::job> make_job(const request& r, const served_model& m, std::chrono:
       return bad_param("prompt_logprobs",
                        "prompt_logprobs: {} is simulated, and gives a prompt no probability", m.name);
   }
-  auto prompt = prompt_of(r, m, now);
+  auto prompt = prompt_of(r, m, most, now);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok.error();
   j.prompt = std::move(*prompt);

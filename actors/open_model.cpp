@@ -16,7 +16,8 @@ namespace {
 using core::errc;
 
 constexpr std::uint32_t random_context = 8192;
-constexpr std::uint32_t usual_length = 16384;
+constexpr std::uint32_t usual_length = 16'384;
+constexpr std::uint32_t longest_unasked = 262'144;  // tokens of a sequence that a model's file alone gets
 
 // Free memory of the device in bytes; nullopt if the device does not report it.
 std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
@@ -26,9 +27,17 @@ std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
 
 constexpr std::uint64_t most_pages = 1u << 30;  // the number of a page has 31 bits
 
-// The number of pages: --kv-tokens or, with auto, room for `max_batch` sequences of the greatest length, but
-// at most a quarter of the free memory. On a device with memory of its own, where everything else is
-// allocated already, the bound is all free memory less --reserve-vram.
+// Pages for `max_batch` sequences. A length that only the model's file asks for is one sequence's, up to a
+// bound, and the others are of a usual length: a file that declares millions of tokens takes no gigabytes.
+std::uint64_t usual_pages(const owner_options& o, std::uint32_t context) {
+  if (o.max_seq_len != 0) return std::uint64_t{core::pages_for(context)} * o.max_batch;
+  const auto usual = std::uint64_t{core::pages_for(std::min(context, usual_length))} * o.max_batch;
+  return std::max<std::uint64_t>(usual, core::pages_for(std::min(context, longest_unasked)));
+}
+
+// The number of pages: --kv-tokens or, with auto, usual_pages(), but at most a quarter of the free memory. On
+// a device with memory of its own, where everything else is allocated already, it is room for `max_batch`
+// sequences of the greatest length, but at most all free memory less --reserve-vram.
 core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info,
                                      std::uint32_t context, const kernels::backend* on) {
   const auto free = info.page_bytes == 0 ? std::nullopt : available_memory(on);
@@ -46,7 +55,6 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
                               o.kv_tokens, bytes >> 20, (bytes + kept - *free) >> 20, beside);
     return static_cast<std::uint32_t>(pages);
   }
-  const auto wanted = std::uint64_t{core::pages_for(context)} * o.max_batch;
   // Pages of the simulated device have no memory, but their bookkeeping has. So there are only as many as are
   // likely to be used.
   if (!free) {
@@ -57,6 +65,8 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
   if (room == 0)
     return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes: {} MB are free{}",
                             info.page_bytes, *free >> 20, beside);
+  const auto wanted =
+      device ? std::uint64_t{core::pages_for(context)} * o.max_batch : usual_pages(o, context);
   return static_cast<std::uint32_t>(std::min({wanted, room, most_pages}));
 }
 

@@ -38,6 +38,15 @@ struct principal {
   bool has(const principal& owner) const { return key == owner.key && (user == 0 || user == owner.user); }
 };
 
+// Accounts that count what a client asks for: its own, and that of its name; null: none.
+using job_accounts = std::array<std::shared_ptr<job_account>, 2>;
+
+// A client whose text is worked on without a job.
+struct text_client {
+  std::uint64_t key = 0;  // as principal::key
+  job_accounts accounts;
+};
+
 struct request {
   std::string model;  // empty: the only model served
   prompt_input input;
@@ -68,7 +77,7 @@ struct request {
   // prefixes with nobody else.
   principal who;
   std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
-  std::array<std::shared_ptr<job_account>, 2> accounts;  // which count the request's jobs; null: none
+  job_accounts accounts;                    // which count the request's jobs
   std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
 };
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "actors/arrival.h"
+#include "actors/counted_text.h"
 #include "actors/job_state.h"
 #include "actors/make_job.h"
 #include "actors/model_list.h"
@@ -69,8 +70,8 @@ struct service::parts {
         specs(std::move(o.models)),
         share_prefixes(o.share_prefixes),
         slo(o.owner.slo),
-        pool(o.text, t, seen, place(o)),
-        constraint_pool(o.text, t, seen, place(o)) {}
+        constraint_pool(o.text, t, seen, constraint_threads, place(o)),
+        pool(o.text, t, seen, text_threads, place(o)) {}
 
   ~parts() { registry.stop(); }
 
@@ -118,6 +119,8 @@ struct service::parts {
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
   core::result<> check(arrival& a);
+  void begin_text(const std::shared_ptr<arrival>& a);
+  void post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void()> run);
 
   const timekeeper& time;
   const std::shared_ptr<const core::clock> lasting;  // for the streams
@@ -133,11 +136,11 @@ struct service::parts {
   std::vector<model_spec> specs;
   const bool share_prefixes;
   const core::objective slo;
-  // The pools are last, because their threads use the members above. Requests that have a constraint go to
-  // the second: compiling one may take seconds, and other texts do not wait for it.
-  text_pool pool, constraint_pool;
-
-  text_pool& pool_of(const request& r) { return r.constraint ? constraint_pool : pool; }
+  // The pools are last, because their threads use the members above. Requests whose constraint was not
+  // compiled before go from `pool` to `constraint_pool`: compiling one may take seconds, and no other text
+  // waits for it.
+  static constexpr std::uint32_t text_threads = 2, constraint_threads = 3;
+  text_pool constraint_pool, pool;
 };
 
 service::service(service_options o, const timekeeper& time)
@@ -217,7 +220,7 @@ core::result<> service::parts::check(arrival& a) {
   auto found = list.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
-  return a.model->admission->check_wait(a.model->name, pool_of(a.asked).predicted_wait());
+  return a.model->admission->check_wait(a.model->name, pool.predicted_wait());
 }
 
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
@@ -255,13 +258,23 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
       for (const auto& c : a->choices)
         c->keep_logprobs(
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));
-    text_pool::task work;
-    work.bytes = a->bytes();
-    work.run = [a] { a->bring_in(); };
-    work.refuse = [a](const core::error& why) { a->refuse(why); };
-    p_->pool_of(a->asked).post(std::move(work));
+    p_->begin_text(a);
   }
   return streams;
+}
+
+void service::parts::begin_text(const std::shared_ptr<arrival>& a) {
+  post(pool, a, [this, a] {
+    if (a->constraint_is_ready()) return a->bring_in();
+    post(constraint_pool, a, [a] { a->bring_in(); });
+  });
+}
+
+void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void()> run) {
+  to.post({.key = a->asked.who.key,
+           .bytes = a->bytes(),
+           .run = std::move(run),
+           .refuse = [a](const core::error& why) { a->refuse(why); }});
 }
 
 std::vector<model_entry> service::models() const {
@@ -278,15 +291,19 @@ std::optional<load_state> service::loading() const {
 }
 
 void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
-                       std::function<void(core::result<tokenized>)> done) {
+                       std::function<void(core::result<tokenized>)> done, const text_client& from) {
   text_pool::task work;
+  work.key = from.key;
   work.bytes = text.size();
-  work.run = [p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex, done] {
+  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
+  work.run = [counted, p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex,
+              done] {
     const auto m = p->list.find(model);
     if (!m) return post_call(ex, done, core::result<tokenized>(m.error()));
     tokenized t;
     t.ids = (*m)->tokenizer->encode(text, {.add_special = add_special, .parse_special = true});
     for (auto id : t.ids) t.pieces.push_back((*m)->tokenizer->piece(id));
+    counted->used(t.ids.size());
     post_call(ex, done, core::result<tokenized>(std::move(t)));
   };
   work.refuse = [ex, done](core::error why) { post_call(ex, done, core::result<tokenized>(std::move(why))); };
@@ -298,16 +315,24 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
   struct held_request {
     request asked;
     core::memory_hold memory;
+    counted_text counted;
+    held_request(request r, std::shared_ptr<core::memory_account> of, const core::clock& time)
+        : asked(std::move(r)), memory(std::move(of)), counted(asked.accounts, time) {}
   };
-  const auto held = std::make_shared<held_request>(held_request{std::move(r), core::memory_hold(p_->memory)});
+  const auto held = std::make_shared<held_request>(std::move(r), p_->memory, p_->time);
   text_pool::task work;
+  work.key = held->asked.who.key;
   work.bytes = input_bytes(held->asked);
   if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));
   work.run = [p = p_.get(), held, ex, done] {
     const auto m = p->list.find(held->asked.model);
     if (!m) return post_call(ex, done, count(m.error()));
-    const auto prompt = prompt_of(held->asked, **m);
+    core::jinja::limits most;
+    most.time = &p->time;
+    most.deadline = p->time.now() + longest_rendering;
+    const auto prompt = prompt_of(held->asked, **m, most);
     if (!prompt) return post_call(ex, done, count(prompt.error()));
+    held->counted.used(prompt->size());
     post_call(ex, done, count(static_cast<std::uint32_t>(prompt->size())));
   };
   work.refuse = [ex, done](core::error why) { post_call(ex, done, count(std::move(why))); };
@@ -315,10 +340,13 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
 }
 
 void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
-                         std::function<void(core::result<std::string>)> done) {
+                         std::function<void(core::result<std::string>)> done, const text_client& from) {
   text_pool::task work;
+  work.key = from.key;
   work.bytes = ids.size() * sizeof(std::int64_t);
-  work.run = [p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
+  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
+  work.run = [counted, p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
+    counted->used(ids.size());
     const auto m = p->list.find(model);
     if (!m) return post_call(ex, done, core::result<std::string>(m.error()));
     const auto& t = *(*m)->tokenizer;

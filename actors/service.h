@@ -112,16 +112,18 @@ class service {
   std::vector<model_entry> models() const;
   // The model that is being loaded, or is the next; nullopt once all models are loaded.
   std::optional<load_state> loading() const;
-  // Tokenises in the text pool. Errors: an unknown model, overloaded, internal.
+  // Tokenises in the text pool, in the turn of the client's key. For its accounts this is an unfinished job
+  // until the text is tokenised, and its tokens are those of a prompt; the same holds for the next two.
+  // Errors: an unknown model, overloaded, internal.
   void tokenize(std::string model, std::string text, bool add_special, executor ex,
-                std::function<void(core::result<tokenized>)> done);
+                std::function<void(core::result<tokenized>)> done, const text_client& from = {});
   // Number of tokens that the prompt of `r` has, counted in the text pool; it may be longer than the model's
   // context. Errors: an unknown model, a prompt that cannot be made, overloaded, internal.
   void count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done);
   // Text of `ids`, special tokens included, made in the text pool. Errors as tokenize(), and an id outside
   // the vocabulary.
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
-                  std::function<void(core::result<std::string>)> done);
+                  std::function<void(core::result<std::string>)> done, const text_client& from = {});
 
   // Live jobs, the youngest first; then the last 1,000 ended ones, the latest first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);

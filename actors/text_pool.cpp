@@ -24,34 +24,63 @@ core::error broken() { return core::make_error(core::errc::internal, "the text c
 }  // namespace
 
 text_pool::text_pool(const text_bounds& limits, const core::clock& time,
-                     std::shared_ptr<core::incidents> seen, boost::asio::any_io_executor instead)
+                     std::shared_ptr<core::incidents> seen, std::uint32_t threads,
+                     boost::asio::any_io_executor instead)
     : limits_(limits), time_(time), seen_(std::move(seen)), instead_(std::move(instead)) {
-  if (!instead_) thread_ = std::jthread([this] { run(); });
+  if (instead_) return;
+  for (std::uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
 text_pool::~text_pool() {
-  task dropped;
-  while (work_.try_dequeue(dropped)) {
+  {
+    const std::lock_guard held(mutex_);
+    ending_ = true;
   }
-  if (thread_.joinable()) work_.enqueue(task{});
+  changed_.notify_all();
 }
 
 void text_pool::post(task t) {
-  if (!enter(t.bytes)) return t.refuse(no_room(t.bytes));
-  if (instead_) return boost::asio::post(instead_, [this, t = std::move(t)]() mutable { work(t); });
+  const auto key = t.key;
   const auto bytes = t.bytes;
-  if (work_.enqueue(std::move(t))) return;
-  leave(bytes);  // the queue had no memory for the task
-  t.refuse(out_of_memory());
+  try {
+    if (const auto no = enter(t)) return t.refuse(*no);
+  } catch (const std::bad_alloc&) {
+    return t.refuse(out_of_memory());
+  }
+  try {
+    const std::lock_guard held(mutex_);
+    turns_.add(key, t);
+  } catch (const std::bad_alloc&) {
+    leave(key, bytes);
+    return t.refuse(out_of_memory());
+  }
+  if (instead_) return boost::asio::post(instead_, [this] { run_one(); });
+  changed_.notify_one();
 }
 
 void text_pool::run() {
   pthread_setname_np(pthread_self(), "weir-text");
-  for (task t;;) {
-    work_.wait_dequeue(t);
-    if (!t.run) return;
-    work(t);
+  std::unique_lock held(mutex_);
+  for (;;) {
+    std::optional<key_turns<task>::turn> next;
+    changed_.wait(held, [&] { return ending_ || (next = turns_.take()); });
+    if (ending_) return;
+    held.unlock();
+    work(next->what);
+    held.lock();
+    turns_.done(next->key);
   }
+}
+
+// One task for each that was posted, though not always the same one.
+void text_pool::run_one() {
+  std::unique_lock held(mutex_);
+  auto next = turns_.take();
+  if (!next) return;
+  held.unlock();
+  work(next->what);
+  held.lock();
+  turns_.done(next->key);
 }
 
 void text_pool::work(task& t) noexcept {
@@ -66,7 +95,7 @@ void text_pool::work(task& t) noexcept {
   note_pace(t.bytes, time_.now() - began);
   t.run = nullptr;
   t.refuse = nullptr;
-  leave(t.bytes);
+  leave(t.key, t.bytes);
 }
 
 // The client that waits for the task must be told of the error. This needs memory, so it is repeated until
@@ -77,29 +106,45 @@ void text_pool::fault(task& t, core::error e) noexcept {
   core::insist([&] { t.refuse(e); });
 }
 
-bool text_pool::enter(std::uint64_t bytes) noexcept {
-  const auto tasks = tasks_.fetch_add(1, relaxed);
-  const auto held = bytes_.fetch_add(bytes, relaxed);
-  if (tasks < limits_.queue && (tasks == 0 || held + bytes <= limits_.queue_bytes)) return true;
-  leave(bytes);
-  return false;
+// All keys together have the room of the limits, and each key half of it.
+std::optional<core::error> text_pool::enter(const task& t) {
+  const std::lock_guard held(mutex_);
+  const share all{tasks_.load(relaxed), bytes_.load(relaxed)};
+  if (auto no = no_room(t.bytes, all, limits_.queue, limits_.queue_bytes)) return no;
+  if (t.key != 0) {
+    share& mine = shares_[t.key];
+    if (auto no = no_room(t.bytes, mine, std::max(1u, limits_.queue / 2), limits_.queue_bytes / 2)) {
+      if (mine.tasks == 0) shares_.erase(t.key);
+      return no;
+    }
+    mine = {mine.tasks + 1, mine.bytes + t.bytes};
+  }
+  bytes_.fetch_add(t.bytes, relaxed);
+  tasks_.fetch_add(1, relaxed);
+  return std::nullopt;
 }
 
-void text_pool::leave(std::uint64_t bytes) noexcept {
+void text_pool::leave(std::uint64_t key, std::uint64_t bytes) noexcept {
+  const std::lock_guard held(mutex_);
+  if (const auto mine = shares_.find(key); mine != shares_.end()) {
+    mine->second.bytes -= bytes;
+    if (--mine->second.tasks == 0) shares_.erase(mine);
+  }
   bytes_.fetch_sub(bytes, relaxed);
   tasks_.fetch_sub(1, std::memory_order_release);
 }
 
-core::error text_pool::no_room(std::uint64_t bytes) const {
-  const auto held = bytes_.load(relaxed);
-  const auto tasks = tasks_.load(relaxed);
-  if (tasks >= limits_.queue)
-    return overloaded(seconds_for(held / std::max(1u, tasks)),
-                      fmt::format("{} texts wait to be tokenised, and no more are taken for now", tasks));
-  const auto room = limits_.queue_bytes - std::min(limits_.queue_bytes, bytes);
-  return overloaded(
-      seconds_for(held - std::min(held, room)),
-      fmt::format("texts of {} bytes wait to be tokenised, and {} more are not taken for now", held, bytes));
+std::optional<core::error> text_pool::no_room(std::uint64_t bytes, const share& held, std::uint32_t most,
+                                              std::uint64_t most_bytes) const {
+  if (held.tasks >= most)
+    return overloaded(
+        seconds_for(held.bytes / std::max(1u, held.tasks)),
+        fmt::format("{} texts wait to be tokenised, and no more are taken for now", held.tasks));
+  if (held.tasks == 0 || held.bytes + bytes <= most_bytes) return std::nullopt;
+  const auto room = most_bytes - std::min(most_bytes, bytes);
+  return overloaded(seconds_for(held.bytes - std::min(held.bytes, room)),
+                    fmt::format("texts of {} bytes wait to be tokenised, and {} more are not taken for now",
+                                held.bytes, bytes));
 }
 
 core::duration text_pool::predicted_wait() const noexcept {

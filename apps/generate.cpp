@@ -11,7 +11,9 @@
 #include "apps/generate_batch.h"
 #include "apps/local_service.h"
 #include "apps/options.h"
+#include "apps/printable.h"
 #include "apps/sampling_options.h"
+#include "core/visible.h"
 
 namespace weir::apps {
 namespace {
@@ -49,7 +51,7 @@ int generate_one(local_service& local, const generate_options& o) {
       text.clear();
       stream->text_of(shown, stream->published(), text);
       shown = stream->published();
-      std::cout << text << std::flush;
+      std::cout << printable(text) << std::flush;
     }
     if (stream->state() != phase::done && stream->state() != phase::refused) return;
     interrupt.cancel();
@@ -58,7 +60,7 @@ int generate_one(local_service& local, const generate_options& o) {
   io.run();
 
   const bool refused = stream->state() == phase::refused;
-  if (o.json) std::cout << boost::json::serialize(answer_of(*stream)) << '\n';
+  if (o.json) std::cout << printable(boost::json::serialize(answer_of(*stream))) << '\n';
   if (!o.json && !refused) std::cout << '\n';
   const core::error* fault = nullptr;
   if (refused) {
@@ -67,7 +69,7 @@ int generate_one(local_service& local, const generate_options& o) {
     fault = &*stream->ended().fault;
   }
   if (fault) {
-    std::cerr << fault->message << '\n';
+    std::cerr << core::visible(fault->message) << '\n';
     return exit_of(*fault);
   }
   return stopped ? exit_code::interrupted : exit_code::done;

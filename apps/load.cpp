@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "core/visible.h"
 #include "net/load/compare.h"
 #include "net/load/options.h"
 #include "net/load/page.h"
@@ -40,7 +41,7 @@ bool interrupted() { return interrupts > 0; }
 
 // Says on stderr why nothing was measured; returns the exit code.
 int nothing_completed(const std::string& why) {
-  std::cerr << why << '\n';
+  std::cerr << core::visible(why) << '\n';
   return exit_code::internal_error;
 }
 
@@ -48,7 +49,7 @@ int nothing_completed(const std::string& why) {
 int run_one(const load::typed_options& o, const load::plan& plan, load::place& at) {
   load::report r = load::run(plan.run, at, show, interrupted);
   r.judge(plan.conditions);
-  std::cout << load::as_text(r);
+  std::cout << core::visible(load::as_text(r));
   const bool written =
       write(o.json, boost::json::serialize(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
   if (!written) return exit_code::internal_error;
@@ -70,7 +71,7 @@ int run_two(const load::typed_options& o, load::plan& plan, load::place& at, loa
     return load::run(window, second ? other : at, {}, interrupted);
   };
   const auto r = load::compare(pairs, measure, interrupted);
-  std::cout << load::as_text(r);
+  std::cout << core::visible(load::as_text(r));
   if (!write(o.json, boost::json::serialize(load::as_json(r)) + "\n")) return exit_code::internal_error;
   if (r.interrupted) return exit_code::interrupted;
   return r.failure.empty() ? exit_code::done : nothing_completed(r.failure);

@@ -5,6 +5,7 @@
 #include "apps/commands.h"
 #include "apps/engine_options.h"
 #include "apps/progress.h"
+#include "core/visible.h"
 
 namespace weir::apps {
 
@@ -33,7 +34,7 @@ local_service::local_service(const core::engine_settings& s, std::uint32_t jobs)
     loaded = o.error();
   }
   if (loaded) return;
-  std::cerr << loaded.error().message << '\n';
+  std::cerr << core::visible(loaded.error().message) << '\n';
   exit_ = exit_of(loaded.error());
 }
 

@@ -10,6 +10,7 @@
 #include "apps/answer.h"
 #include "apps/commands.h"
 #include "apps/engine_options.h"
+#include "apps/printable.h"
 #include "core/read_json.h"
 #include "core/text/chat/chat_template.h"
 #include "net/protocol/request_fields.h"
@@ -155,8 +156,8 @@ int run_batch(const renderer& by, const render_options& o) {
 // A line a token: its id, its piece, and the word `control` for a control token.
 void print_ids(const renderer& by, const core::jinja::rendering& made) {
   for (const auto id : ids_of(by, made))
-    std::cout << id << '\t' << by.tokenizer->piece(id) << (by.tokenizer->is_special(id) ? "\tcontrol" : "")
-              << '\n';
+    std::cout << id << '\t' << printable(by.tokenizer->piece(id))
+              << (by.tokenizer->is_special(id) ? "\tcontrol" : "") << '\n';
 }
 
 result<renderer> make_renderer(const render_options& o) {
@@ -188,7 +189,7 @@ int run(const render_options& o) {
   if (o.ids) {
     print_ids(*by, *made);
   } else {
-    std::cout << made->text << (isatty(STDOUT_FILENO) ? "\n" : "");
+    std::cout << printable(made->text) << (isatty(STDOUT_FILENO) ? "\n" : "");
   }
   return exit_code::done;
 }

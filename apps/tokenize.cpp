@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/engine_options.h"
+#include "apps/printable.h"
 #include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::apps {
@@ -70,13 +71,13 @@ int run(const tokenize_options& o) {
     for (auto id : o.ids)
       if (id < 0 || static_cast<std::uint32_t>(id) >= (*t)->vocab_size())
         return fail("--ids: " + std::to_string(id) + " is outside the vocabulary");
-    std::cout << decoded(**t, o.ids) << '\n';
+    std::cout << printable(decoded(**t, o.ids)) << '\n';
     return exit_code::done;
   }
   std::string text = o.text;
   if (!o.given_text) text.assign(std::istreambuf_iterator<char>(std::cin), {});
   for (auto id : (*t)->encode(text, {.add_special = !o.no_special, .parse_special = true}))
-    std::cout << id << '\t' << (*t)->piece(id) << '\n';
+    std::cout << id << '\t' << printable((*t)->piece(id)) << '\n';
   return exit_code::done;
 }
 

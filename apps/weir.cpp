@@ -11,11 +11,12 @@
 #include "apps/descriptors.h"
 #include "apps/options.h"
 #include "apps/terminate.h"
+#include "core/visible.h"
 
 namespace weir::apps {
 
 int fail(std::string_view message) {
-  std::cerr << message << '\n';
+  std::cerr << core::visible(message) << '\n';
   return exit_code::bad_usage;
 }
 

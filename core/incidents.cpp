@@ -36,6 +36,25 @@ void incidents::note(const char* where, std::exception_ptr what) noexcept {
   }
 }
 
+void incidents::note(const char* where, std::string_view what) noexcept {
+  try {
+    const std::lock_guard hold(mutex_);
+    ++count_;
+    ++by_place_[where];
+  } catch (...) {  // there is no memory for the entry: it is counted all the same
+  }
+  tell(where, what);
+}
+
+void incidents::tell(const char* where, std::string_view what) noexcept {
+  try {
+    const std::string line = fmt::format("{}: {}", where, what);
+    log_ ? log_(line) : static_cast<void>(std::fprintf(stderr, "%s\n", line.c_str()));
+  } catch (...) {
+    std::fputs("an incident could not be logged\n", stderr);
+  }
+}
+
 std::uint64_t incidents::count() const noexcept {
   const std::lock_guard hold(mutex_);
   return count_;

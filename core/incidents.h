@@ -1,5 +1,5 @@
 // incidents.h — counts and logs exceptions that reached the outermost handler of a thread, a connection or an
-// actor.
+// actor, and faults of a device.
 //
 // Such an exception ends the connection, job or message in which it was thrown, and nothing else. At each
 // place, only the 1st, 2nd, 4th, 8th … incident is logged, so that a client who causes incidents cannot fill
@@ -27,6 +27,10 @@ class incidents {
 
   // `where`: the place, a string that lives as long as this object. `what`: the exception, or null.
   void note(const char* where, std::exception_ptr what) noexcept;
+  // A fault that nobody threw and that is too rare to fill the log: each is counted and logged.
+  void note(const char* where, std::string_view what) noexcept;
+  // A line of the log that says how a fault goes on.
+  void tell(const char* where, std::string_view what) noexcept;
   std::uint64_t count() const noexcept;
 
   // Message of an exception, for people.

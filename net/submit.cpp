@@ -40,6 +40,12 @@ void append_limit(headers& out, std::string_view what, const std::optional<limit
 
 }  // namespace
 
+key_refusal too_much(known_key::limit_refusal no) {
+  auto later = refusal(kind::limit, std::move(no.message));
+  later.retry_after = no.retry_after;
+  return later;
+}
+
 reply error_reply(const key_refusal& no) {
   switch (no.why) {
     case kind::unknown_key:
@@ -101,9 +107,7 @@ boost::system::result<std::vector<std::shared_ptr<actors::job_stream>>, key_refu
   auto no = key.begin(choices, s.now(), begin);
   if (!no) return jobs;
   if (no->never) return refusal(kind::field, fmt::format("n: {}", no->message), "n");
-  auto later = refusal(kind::limit, std::move(no->message));
-  later.retry_after = no->retry_after;
-  return later;
+  return too_much(std::move(*no));
 }
 
 headers rate_limit_headers(const bearer& from, core::time_point now) {

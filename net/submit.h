@@ -31,6 +31,8 @@ struct key_refusal {
   std::chrono::milliseconds retry_after{0};
 };
 
+key_refusal too_much(known_key::limit_refusal no);
+
 // 401 invalid_api_key, 403 model_forbidden, 404 model_not_found, 400 invalid_param, or 429 rate_limited with
 // Retry-After and, exact, retry-after-ms.
 reply error_reply(const key_refusal& no);
@@ -44,6 +46,17 @@ std::optional<key_refusal> judge_model(const actors::service& s, const bearer& f
 boost::system::result<std::vector<std::shared_ptr<actors::job_stream>>, key_refusal> submit_as(
     actors::service& s, const bearer& from, actors::request r, std::uint32_t n, actors::executor shard,
     actors::job_stream::reader changed);
+
+// Begins work on a text for a client: f(text_client) asks the service for it. It counts for the client's key
+// as one job does.
+template <class F>
+std::optional<key_refusal> begin_text(const bearer& from, core::time_point now, F f) {
+  const auto accounts = from.key ? from.key->accounts() : actors::job_accounts();
+  const actors::text_client client{from.who.key, accounts};
+  if (!from.key) return f(client), std::nullopt;
+  auto no = from.key->begin(1, now, [&] { f(client); });
+  return no ? std::optional(too_much(std::move(*no))) : std::nullopt;
+}
 
 using headers = std::vector<std::pair<std::string, std::string>>;
 

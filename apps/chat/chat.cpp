@@ -14,6 +14,7 @@
 #include "core/text/chat/dialogue.h"
 #include "core/text/chat/message_lines.h"
 #include "core/text/chat/thinking.h"
+#include "core/visible.h"
 
 namespace weir::apps {
 namespace {
@@ -170,7 +171,7 @@ std::unique_ptr<peer> open_peer(const chat_options& o, int& exit) {
   const std::string model = o.engine.model.empty() ? "" : o.engine.model.front();
   auto made = open_remote_peer(o.url, o.key, model, o.manner);
   if (made) return std::move(*made);
-  std::cerr << made.error().message << '\n';
+  std::cerr << core::visible(made.error().message) << '\n';
   exit = exit_of(made.error());
   return nullptr;
 }

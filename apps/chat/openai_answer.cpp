@@ -51,6 +51,7 @@ class openai_reader final : public remote_answer {
       if (!with_object(*data, [&](const json::object& o) { understand(o, show); }))
         return fail("the server sent an event that is no JSON");
     }
+    if (events_.too_long()) fail("the server sent an event too long");
   }
 
   void understand(const json::object& o, const peer::on_text& show) {

@@ -25,8 +25,10 @@ class remote_answer {
   // Bytes that cancel the answer; empty: the connection has to be closed.
   virtual std::string cancel() = 0;
   // The connection has ended.
-  void lost() {
-    if (!over_) fail("the connection was lost");
+  void lost() { give_up("the connection was lost"); }
+  // The client ends the answer; nothing happens if it is over.
+  void give_up(std::string why) {
+    if (!over_) fail(std::move(why));
   }
 
   bool over() const noexcept { return over_; }
@@ -34,6 +36,8 @@ class remote_answer {
 
  protected:
   void fail(std::string why) {
+    constexpr std::size_t longest_error = 2'000;
+    if (why.size() > longest_error) why.resize(longest_error);
     how_.error = std::move(why);
     over_ = true;
   }

@@ -1,5 +1,4 @@
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/json/parse.hpp>
@@ -7,6 +6,7 @@
 
 #include "apps/chat/remote_answer.h"
 #include "apps/sampling_options.h"
+#include "core/outside.h"
 #include "net/load/http_wire.h"
 #include "net/load/line.h"
 #include "net/load/ws_wire.h"
@@ -19,9 +19,36 @@ namespace json = boost::json;
 using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 
+// A server that says nothing for so long is not waited for: before an answer may lie a long prompt.
+constexpr std::chrono::seconds longest_connect{15}, longest_silence{300};
+constexpr std::size_t most_answer = 16 << 20;  // bytes of text
+
 double ms_since(clock::time_point t) {
   return std::chrono::duration<double, std::milli>(clock::now() - t).count();
 }
+
+// Calls `lost` where a wait is longer than it may be.
+class patience {
+ public:
+  patience(load::timer& t, std::function<void(std::string)> lost) : timer_(t), lost_(std::move(lost)) {}
+
+  // A new wait begins, and the last one is over.
+  void begin(std::chrono::seconds most) {
+    timer_.expires_after(most);
+    timer_.async_wait([this, most](error_code ec) {
+      if (!ec && !over_) lost_(fmt::format("the server was silent for {} s", most.count()));
+    });
+  }
+  void end() {
+    over_ = true;
+    timer_.cancel();
+  }
+
+ private:
+  load::timer& timer_;
+  std::function<void(std::string)> lost_;
+  bool over_ = false;
+};
 
 class remote_peer final : public peer {
  public:
@@ -49,7 +76,7 @@ class remote_peer final : public peer {
   std::string name() override {
     const std::string_view model =
         fields_.contains("model") ? std::string_view(fields_["model"].as_string()) : "";
-    return fmt::format("{}{}{} at {}", model, model.empty() ? "" : " over ",
+    return fmt::format("{}{}{} at {}", core::shortened(model), model.empty() ? "" : " over ",
                        weir_ ? "weir.v1" : "OpenAI's protocol", to_.authority());
   }
 
@@ -58,8 +85,10 @@ class remote_peer final : public peer {
         weir_ ? weir_answer(to_, key_, fields_, messages) : openai_answer(to_, key_, fields_, messages);
     const auto began = clock::now();
     double first_ms = 0;
+    std::size_t bytes = 0;
     const on_text timed = [&](std::string_view text, bool thought) {
       if (first_ms == 0) first_ms = ms_since(began);
+      if ((bytes += text.size()) > most_answer) return answer->give_up("the answer is endless");
       show(text, thought);
     };
     exchange(*answer, timed);
@@ -79,15 +108,25 @@ class remote_peer final : public peer {
       answer.how().stopped = true;
       to.interrupt();
     });
-    asio::co_spawn(io_, talk(to, answer, show), [&](std::exception_ptr) { interrupt.cancel(); });
+    load::timer silence(io_);
+    patience wait(silence, [&](std::string why) {
+      answer.give_up(std::move(why));
+      to.cut();
+    });
+    asio::co_spawn(io_, talk(to, answer, show, wait), [&](std::exception_ptr) {
+      interrupt.cancel();
+      wait.end();
+    });
     io_.run();
     answer.lost();
     if (answer.how().stopped) answer.how().error.clear();
   }
 
-  load::task<void> talk(load::line& to, remote_answer& answer, const on_text& show) {
+  load::task<void> talk(load::line& to, remote_answer& answer, const on_text& show, patience& wait) {
     bool told = false;  // the server knows that the answer is cancelled
+    wait.begin(longest_connect);
     error_code ec = co_await to.open(at_, 0);
+    wait.begin(longest_silence);
     std::string words = answer.hello();
     std::array<char, 16384> bytes;
     const asio::mutable_buffer into = asio::buffer(bytes);
@@ -96,6 +135,7 @@ class remote_peer final : public peer {
       words.clear();
       if (ec) break;
       const std::size_t n = co_await to.read(into, ec);
+      wait.begin(longest_silence);
       words = answer.take(std::string_view(bytes.data(), n), show);
       if (ec != asio::error::operation_aborted || told) continue;
       told = true;
@@ -115,13 +155,20 @@ class remote_peer final : public peer {
   got get(std::string_view path) {
     got out;
     io_.restart();
-    asio::co_spawn(io_, fetch(load::http_request(to_.authority(), path, "", key_), out), asio::detached);
+    load::line to(io_, tls_ ? &*tls_ : nullptr, to_.host);
+    load::timer timer(io_);
+    patience wait(timer, [&](const std::string&) {
+      out = {};
+      to.cut();
+    });
+    wait.begin(longest_connect);
+    asio::co_spawn(io_, fetch(to, load::http_request(to_.authority(), path, "", key_), out),
+                   [&](std::exception_ptr) { wait.end(); });
     io_.run();
     return out;
   }
 
-  load::task<void> fetch(std::string request, got& out) {
-    load::line to(io_, tls_ ? &*tls_ : nullptr, to_.host);
+  load::task<void> fetch(load::line& to, std::string request, got& out) {
     load::http_reader reader;
     error_code ec = co_await to.open(at_, 0);
     if (!ec) ec = co_await to.write(request);
@@ -132,7 +179,8 @@ class remote_peer final : public peer {
       reader.feed(std::string_view(bytes.data(), n));
       for (auto i = reader.next(); i.is != load::http_reader::kind::more; i = reader.next()) {
         if (i.is == load::http_reader::kind::head) out.status = i.status;
-        if (i.is == load::http_reader::kind::data && out.body.size() < most_body) out.body += i.bytes;
+        if (i.is == load::http_reader::kind::data) out.body += i.bytes;
+        whole |= out.body.size() > most_body;
         whole |= i.is == load::http_reader::kind::end || i.is == load::http_reader::kind::broken;
         if (whole) break;
       }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "core/visible.h"
+
 namespace weir::apps {
 namespace {
 
@@ -67,7 +69,7 @@ void terminal::dimmed(bool on) {
 
 void terminal::answer(std::string_view text, bool dim) {
   dimmed(dim);
-  std::cout << text << std::flush;
+  std::cout << (to_terminal_ ? core::visible(text) : std::string(text)) << std::flush;
   if (!text.empty()) inside_line_ = text.back() != '\n';
 }
 
@@ -81,18 +83,18 @@ void terminal::end_answer() {
 void terminal::notice(std::string_view text) {
   end_answer();
   if (!to_terminal_) {
-    std::cerr << text << '\n';
+    std::cerr << core::visible(text) << '\n';
     return;
   }
   dimmed(true);
-  std::cout << text;
+  std::cout << core::visible(text);
   dimmed(false);
   std::cout << std::endl;
 }
 
 void terminal::error(std::string_view text) {
   end_answer();
-  std::cerr << text << '\n';
+  std::cerr << core::visible(text) << '\n';
 }
 
 }  // namespace weir::apps

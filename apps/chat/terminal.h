@@ -1,5 +1,8 @@
 // terminal.h — the two ends of `weir chat`: lines from standard input, text to standard output.
 //
+// Control characters of what is shown on a terminal, of errors and of notices are shown as text, since a
+// model or a server wrote them. An answer in a file or a pipe is exact.
+//
 // Answers go to standard output, and everything else to standard error if standard output is no terminal.
 // Colours are used on a terminal alone, and not with NO_COLOR (no-color.org).
 //

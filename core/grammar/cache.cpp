@@ -19,8 +19,6 @@ std::size_t bytes_of(const constraint_cache::answer& a) {
   return out;
 }
 
-bool is_refusal(const error& e) { return e.code == errc::invalid_param || e.code == errc::not_supported; }
-
 }  // namespace
 
 cache_key key_of(const constraint_text& c, std::string_view vocabulary) {
@@ -40,27 +38,52 @@ cache_key key_of(const constraint_text& c, std::string_view vocabulary) {
   return {h.low64, h.high64};
 }
 
-constraint_cache::claim constraint_cache::ask(const cache_key& key, time_point now, waiter told) {
-  std::optional<ready> hit;
+std::optional<constraint_cache::answer> constraint_cache::look_up(const cache_key& key, time_point now) {
+  const auto at = known_.find(key);
+  if (at == known_.end()) return std::nullopt;
+  if (!at->second->what && at->second->until <= now) {
+    drop(at->second);
+    return std::nullopt;
+  }
+  entries_.splice(entries_.begin(), entries_, at->second);
+  const answer& what = at->second->what;
+  if (what || what.error().code != errc::overloaded) return what;
+  error later = what.error();
+  later.retry_after_ms = static_cast<std::uint32_t>(
+      std::chrono::ceil<std::chrono::milliseconds>(at->second->until - now).count());
+  return answer(std::move(later));
+}
+
+// A constraint that remembers too much is replaced, and what it holds now is measured.
+constraint_cache::answer constraint_cache::renewed(const cache_key& key, answer known) {
+  if (!known) return known;
+  if (known->over->bytes() > options_.max_bytes_of_one) known->over = known->over->fresh();
+  measure(key, *known);
+  return known;
+}
+
+std::optional<constraint_cache::answer> constraint_cache::find(const cache_key& key, time_point now) {
+  std::optional<answer> known;
   {
     const std::lock_guard lock(mutex_);
-    auto at = known_.find(key);
-    if (at != known_.end() && !at->second->what && at->second->until <= now) {
-      drop(at->second);
-      at = known_.end();
-    }
-    if (at == known_.end()) {
+    known = look_up(key, now);
+  }
+  if (known) known = renewed(key, std::move(*known));
+  return known;
+}
+
+constraint_cache::claim constraint_cache::ask(const cache_key& key, time_point now, waiter told) {
+  std::optional<answer> known;
+  {
+    const std::lock_guard lock(mutex_);
+    known = look_up(key, now);
+    if (!known) {
       const auto [waiting, first] = pending_.try_emplace(key);
       if (!first) waiting->second.push_back(std::move(told));
       return {std::nullopt, first};
     }
-    entries_.splice(entries_.begin(), entries_, at->second);
-    if (!at->second->what) return {at->second->what, false};
-    hit = *at->second->what;
   }
-  if (hit->over->bytes() > options_.max_bytes_of_one) hit->over = hit->over->fresh();
-  measure(key, *hit);
-  return {answer(std::move(*hit)), false};
+  return {renewed(key, std::move(*known)), false};
 }
 
 // Updates the entry of a constraint that has grown or was replaced.
@@ -80,7 +103,7 @@ void constraint_cache::settle(const cache_key& key, const answer& what, time_poi
   std::vector<waiter> waiting;
   {
     const std::lock_guard lock(mutex_);
-    if (what || is_refusal(what.error())) keep(key, what, now);
+    if (what || lasts(what.error()) > duration::zero()) keep(key, what, now);
     if (const auto at = pending_.find(key); at != pending_.end()) {
       waiting = std::move(at->second);
       pending_.erase(at);
@@ -90,10 +113,16 @@ void constraint_cache::settle(const cache_key& key, const answer& what, time_poi
     if (told) told(what);
 }
 
+duration constraint_cache::lasts(const error& e) const {
+  if (e.code == errc::overloaded) return options_.late;
+  return e.code == errc::invalid_param || e.code == errc::not_supported ? options_.refusals
+                                                                        : duration::zero();
+}
+
 void constraint_cache::keep(const cache_key& key, const answer& what, time_point now) {
   if (const auto old = known_.find(key); old != known_.end()) drop(old->second);
   std::list<entry> one;  // both allocations are made before the cache changes
-  one.push_front({key, what, bytes_of(what), now + options_.refusals});
+  one.push_front({key, what, bytes_of(what), what ? time_point{} : now + lasts(what.error())});
   known_[key] = one.begin();
   entries_.splice(entries_.begin(), one);
   bytes_ += entries_.front().bytes;

@@ -7,8 +7,9 @@
 // 1. At most one caller at a time compiles the constraint of a key, from ask() to settle().
 // 2. Entries hold at most `max_bytes`. An entry is measured by settle() and by every ask() for it. The least
 //    recently asked for is dropped first. A caller keeps the constraint that it was given.
-// 3. Refusals are kept for `refusals`. An error that says nothing of the constraint (a deadline, a cancel) is
-//    never kept.
+// 3. Refusals are kept for `refusals`, those for a deadline (errc::overloaded) for `late`, so that a slow
+//    constraint that is sent again costs no time again. Other errors, such as a cancel, say nothing of the
+//    constraint and are never kept.
 //
 // Thread safety: any thread; a mutex guards the map. Waiters are called without it.
 #pragma once
@@ -45,7 +46,7 @@ class constraint_cache {
   struct options {
     std::size_t max_bytes = std::size_t{256} << 20;
     std::size_t max_bytes_of_one = std::size_t{16} << 20;  // a larger one is replaced by a fresh one
-    duration refusals = std::chrono::seconds(60);
+    duration refusals = std::chrono::seconds(60), late = std::chrono::seconds(10);
   };
   struct ready {
     std::shared_ptr<constraint> over;
@@ -62,9 +63,10 @@ class constraint_cache {
     bool compile = false;  // the asker compiles, and calls settle() once, whatever happens
   };
   // Neither `known` nor `compile`: another caller compiles, and its settle() calls `told` on its thread. If
-  // the answer is errc::overloaded or errc::unavailable, this caller may ask again: the deadline of the other
-  // caller passed, or the client of the other caller disconnected.
+  // the answer is errc::unavailable, this caller may ask again: the client of the other caller disconnected.
   claim ask(const cache_key&, time_point now, waiter told);
+  // What is known; nullopt: nothing is. Claims nothing.
+  std::optional<answer> find(const cache_key&, time_point now);
   // REQUIRES: ask() told this caller to compile. Throws std::bad_alloc where there is no memory, and has
   // changed nothing then.
   void settle(const cache_key&, const answer&, time_point now);
@@ -77,15 +79,18 @@ class constraint_cache {
     cache_key key;
     answer what;
     std::size_t bytes = 0;
-    time_point until{};  // refusals
+    time_point until{};  // errors
   };
   struct hash_key {
     std::size_t operator()(const cache_key& k) const noexcept { return k.low; }
   };
   using place = std::list<entry>::iterator;
 
+  std::optional<answer> look_up(const cache_key&, time_point now);  // under mutex_
+  answer renewed(const cache_key&, answer);
   void measure(const cache_key&, const ready&);
   void keep(const cache_key&, const answer&, time_point now);  // under mutex_, like drop() and shrink()
+  duration lasts(const error&) const;                          // how long the error is kept
   void drop(place);
   void shrink();
 

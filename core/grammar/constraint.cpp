@@ -25,11 +25,8 @@ result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr
   auto symbols = make_symbols(r, views->trie(), ending);
   if (!symbols) return symbols.error();
   auto pool = r.share_regex();
-  if (pool->exhausted()) {
-    const auto why =
-        pool->failure().empty() ? "its regular expressions need too many states" : pool->failure();
+  if (const auto& why = pool->failure(); !why.empty())
     return bad_param("", "the constraint is too large: {}", why);
-  }
   std::shared_ptr<constraint> made(new constraint(std::move(*symbols), std::move(pool), std::move(views)));
   if (made->start() == failed)
     return bad_param("", "the constraint is too large: {} where a text begins", made->failure());

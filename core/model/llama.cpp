@@ -126,9 +126,9 @@ result<void> llama::allocate_host_pages(std::uint32_t count) {
 
 result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
   const std::uint32_t rows = max_batch + prompt_rows;
-  if (!whole_) return backend_->on_host || make_room(rows, max_batch) ? result<void>() : no_room(rows);
+  if (!whole_) return make_room(rows, max_batch) ? result<void>() : no_room(rows, errc::does_not_fit);
   const std::uint32_t longest = pages_for(info_.context);
-  if (!whole_->warm_up(max_batch, prompt_rows, longest)) return refusal();
+  if (!whole_->warm_up(max_batch, prompt_rows, longest)) return refusal(errc::does_not_fit);
   // Loads the kernel that copies pages: only now, when the decoder knows that there is memory for code.
   const page_copy nowhere{0, 0};
   copy_pages({&nowhere, 1});
@@ -141,10 +141,10 @@ result<void> llama::forward(const batch& b) {
     copy_pages(b.copies);
     place(b);
     logits_rows_ = b.logits_rows;
-    if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return refusal();
+    if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return refusal(errc::unavailable);
     return {};
   }
-  if (!make_room(rows, b.logits_rows)) return no_room(rows);
+  if (!make_room(rows, b.logits_rows)) return no_room(rows, errc::unavailable);
   copy_pages(b.copies);
   place(b);
   backend_->begin_step(backend_->self);
@@ -165,15 +165,16 @@ result<void> llama::device_state() const {
   return {};
 }
 
-result<void> llama::no_room(std::uint32_t rows) const {
-  return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
+// `code`: does_not_fit while the model is loaded; later it is the server's fault and no request's.
+result<void> llama::no_room(std::uint32_t rows, errc code) const {
+  return make_error(code, "no memory for the activations of {} rows, {} bytes are free", rows,
                     backend_->free_bytes(backend_->self));
 }
 
 // Why the decoder returned false: the device failed, or memory is short.
-result<void> llama::refusal() const {
+result<void> llama::refusal(errc code) const {
   if (auto ok = device_state(); !ok) return ok;
-  return make_error(errc::does_not_fit, "no memory for what a step computes in, {} bytes are free",
+  return make_error(code, "no memory for what a step computes in, {} bytes are free",
                     backend_->free_bytes(backend_->self));
 }
 
@@ -326,7 +327,7 @@ result<void> llama::restore_page(page_id page, std::uint32_t slot) {
 
 result<void> llama::begin_draws(std::span<const draw> draws) {
   assert(whole_);
-  return draws_.begin(*whole_, draws) ? result<void>() : refusal();
+  return draws_.begin(*whole_, draws) ? result<void>() : refusal(errc::unavailable);
 }
 
 bool llama::computing() const { return whole_ && whole_->computing(); }

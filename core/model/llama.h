@@ -69,8 +69,8 @@ class llama final : public model {
 
  private:
   result<void> device_state() const;
-  result<void> refusal() const;
-  result<void> no_room(std::uint32_t rows) const;
+  result<void> refusal(errc code) const;
+  result<void> no_room(std::uint32_t rows, errc code) const;
   void copy_pages(std::span<const page_copy> copies);
   struct pieces;
   pieces pieces_of(page_id page) const noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "net/metrics/metrics.h"
@@ -29,6 +30,18 @@ asio::awaitable<T> answer_of(Begin& begin) {
   };
   co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(initiate,
                                                                                   asio::use_awaitable);
+}
+
+// The same for work on a text, call(client, done), which counts for the client's key; `no`: why the key's
+// limits forbid it now, and the answer is nothing.
+template <class T, class Call>
+asio::awaitable<T> counted_answer_of(hub& h, const bearer& from, std::optional<key_refusal>& no, Call& call) {
+  auto begin = [&](auto done) {
+    const auto begun = [&](const actors::text_client& client) { call(client, done); };
+    no = begin_text(from, h.server().service.now(), begun);
+    if (no) asio::post(h.executor(), [done] { done(T(core::make_error(core::errc::overloaded, "limit"))); });
+  };
+  co_return co_await answer_of<T>(begin);
 }
 
 template <class T>
@@ -91,10 +104,12 @@ asio::awaitable<reply> tokenize(hub& h, std::string_view body, const bearer& fro
   auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
-  auto begin = [&](auto done) {
-    h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
+  auto call = [&](const actors::text_client& client, auto done) {
+    h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), done, client);
   };
-  auto got = co_await answer_of<core::result<actors::tokenized>>(begin);
+  std::optional<key_refusal> no;
+  auto got = co_await counted_answer_of<core::result<actors::tokenized>>(h, from, no, call);
+  if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   std::string out = R"({"ids":[)";
   for (core::token_id id : got->ids) {
@@ -113,10 +128,12 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& f
   auto asked = openai::parse_detokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
-  auto begin = [&](auto done) {
-    h.server().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
+  auto call = [&](const actors::text_client& client, auto done) {
+    h.server().service.detokenize(asked->model, asked->ids, h.executor(), done, client);
   };
-  auto got = co_await answer_of<core::result<std::string>>(begin);
+  std::optional<key_refusal> no;
+  auto got = co_await counted_answer_of<core::result<std::string>>(h, from, no, call);
+  if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   std::string out;
   append_object(out, [&] { append_text(out, "text", *got); });
@@ -127,10 +144,14 @@ asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer&
   auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->request.model)) co_return error_reply(*no);
-  auto begin = [&](auto done) {
-    h.server().service.count_tokens(std::move(asked->request), h.executor(), std::move(done));
+  asked->request.who = from.who;
+  auto call = [&](const actors::text_client& client, auto done) {
+    asked->request.accounts = client.accounts;
+    h.server().service.count_tokens(std::move(asked->request), h.executor(), done);
   };
-  auto got = co_await answer_of<core::result<std::uint32_t>>(begin);
+  std::optional<key_refusal> no;
+  auto got = co_await counted_answer_of<core::result<std::uint32_t>>(h, from, no, call);
+  if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return json_reply(anthropic::count_body(*got));
 }

@@ -175,12 +175,20 @@ bool http_reader::ended() {
 }
 
 void sse_reader::feed(std::string_view bytes) {
+  if (too_long_) return;
   bytes_.erase(0, at_);
   at_ = 0;
   bytes_ += bytes;
 }
 
 void sse_reader::reset() { *this = {}; }
+
+bool sse_reader::judge_length(std::size_t line) {
+  if (data_.size() + line <= longest_event) return true;
+  reset();
+  too_long_ = true;
+  return false;
+}
 
 // Lines end with LF, CR LF or CR. A CR that is the last byte so far may be half of a CR LF, so its line is
 // not taken yet.
@@ -189,6 +197,7 @@ std::optional<std::string_view> sse_reader::next() {
   for (;;) {
     const std::string_view all = std::string_view(bytes_).substr(at_);
     const auto end = all.find_first_of("\r\n");
+    if (!judge_length(std::min(end, all.size()))) return std::nullopt;
     if (end == all.npos || (all[end] == '\r' && end + 1 == all.size())) return std::nullopt;
     const auto line = all.substr(0, end);
     at_ += end + (all.substr(end).starts_with("\r\n") ? 2 : 1);

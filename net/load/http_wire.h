@@ -60,9 +60,16 @@ class sse_reader {
   void feed(std::string_view bytes);
   // Data of the next event, valid until the next call; nullopt until more bytes are fed.
   std::optional<std::string_view> next();
+  // An event or a line was longer than `longest_event`. There is no next one, and nothing more is kept.
+  bool too_long() const noexcept { return too_long_; }
   void reset();
 
+  static constexpr std::size_t longest_event = 4 << 20;
+
  private:
+  bool judge_length(std::size_t line);
+
+  bool too_long_ = false;
   std::string bytes_, data_;
   std::size_t at_ = 0;
   bool some_ = false;

@@ -30,6 +30,14 @@ bool openai_talk::next(happening& h) {
   for (;;) {
     while (const auto data = events_.next())
       if (understand(*data, h)) return true;
+    if (events_.too_long()) {
+      h = {};
+      h.is = kind::failed;
+      h.why = "an event too long";
+      keeps_alive_ = open_ = false;
+      events_.reset();
+      return true;
+    }
     const auto got = reader_.next();
     switch (got.is) {
       case http_reader::kind::more:

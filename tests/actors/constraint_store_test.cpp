@@ -1,8 +1,11 @@
 // Constraints of requests: compiled once, bounded in time, given up when nobody waits, named in errors.
 #include "actors/constraint_store.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <future>
 #include <string>
+#include <thread>
 
 #include "tests/support/toy_tokenizer.h"
 
@@ -95,6 +98,65 @@ TEST_CASE("constraint store: compiling ends when nobody waits for it") {
   REQUIRE_FALSE(nobody.has_value());
   CHECK(nobody.error().code == core::errc::unavailable);
   CHECK(store.get(large(), "json_schema", nullptr).has_value());
+}
+
+namespace {
+
+// A clock on which one thread, once it looks, waits until open().
+class holding_clock final : public core::clock {
+ public:
+  core::time_point now() const noexcept override {
+    if (std::this_thread::get_id() != holds_.load()) return {};
+    if (!std::exchange(held_, true)) looked_.set_value();
+    gate_.wait();
+    return {};
+  }
+  void hold(std::thread::id who) { holds_ = who; }
+  void wait_until_held() { looked_.get_future().wait(); }
+  void open() { opener_.set_value(); }
+
+ private:
+  std::atomic<std::thread::id> holds_{};
+  mutable bool held_ = false;
+  mutable std::promise<void> looked_;
+  std::promise<void> opener_;
+  std::shared_future<void> gate_ = opener_.get_future().share();
+};
+
+}  // namespace
+
+TEST_CASE("constraint store: what is compiled already waits for nobody who compiles, and neither do others") {
+  const auto clock = std::make_shared<holding_clock>();
+  constraint_store store(ascii(), {}, clock, std::chrono::seconds(3),
+                         std::make_shared<core::grammar::constraint_cache>());
+  const constraint_text known{.what = kind::regex, .text = "a+"}, other{.what = kind::regex, .text = "b+"};
+  REQUIRE(store.get(known, "regex", nullptr).has_value());
+  CHECK_FALSE(store.known(other, "regex"));
+  std::promise<void> go;
+  std::thread slow([&] {
+    go.get_future().wait();
+    CHECK(store.get(large(), "json_schema", nullptr).has_value());
+  });
+  clock->hold(slow.get_id());
+  go.set_value();
+  clock->wait_until_held();
+  CHECK(store.known(known, "regex")->has_value());
+  CHECK(store.get(known, "regex", nullptr).has_value());
+  CHECK(store.get(other, "regex", nullptr).has_value());
+  clock->open();
+  slow.join();
+}
+
+TEST_CASE("constraint store: a refusal for time is remembered, and costs no time again") {
+  const auto clock = std::make_shared<running_clock>(std::chrono::milliseconds(10));
+  constraint_store store(ascii(), {}, clock, std::chrono::milliseconds(30),
+                         std::make_shared<core::grammar::constraint_cache>());
+  REQUIRE(store.get(large(), "json_schema", nullptr).error().code == core::errc::overloaded);
+  const auto before = clock->now();
+  const auto again = store.get(large(), "json_schema", nullptr);
+  CHECK(again.error().code == core::errc::overloaded);
+  CHECK(again.error().retry_after_ms > 9'000);
+  CHECK(clock->now() - before == std::chrono::milliseconds(20));  // one look, for the answer that is known
 }
 
 }  // namespace weir::tests::constraint_store_test

@@ -103,4 +103,24 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
   CHECK(read == all);
 }
 
+TEST_CASE("a file that declares a context of millions of tokens takes the pages of a usual one") {
+  const tests::temporary_dir dir;
+  tests::toy_options shape;
+  shape.context = 16'777'216;
+  tests::write_toy_directory(dir.path(), shape);
+  owner_options o;
+  o.device = "reference";
+  o.kv = core::parse_kv_type("q8").value();
+  o.max_batch = 2;
+  const auto open = [&] {
+    return open_model({"toy", dir.path().string(), false}, o, backend_with_free(std::uint64_t{1} << 40), {});
+  };
+  const auto m = open();
+  REQUIRE(m.has_value());
+  CHECK((*m)->served.context == 262'144);
+  CHECK((*m)->served.memory.pages == 262'144 / core::page_tokens * (*m)->weights->info().page_bytes);
+  o.max_seq_len = 300'000;  // asked for
+  CHECK((*open())->served.context == 300'000);
+}
+
 }  // namespace weir::tests::open_model_test

@@ -1,7 +1,10 @@
 #include "actors/service.h"
 
+#include <mutex>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/actors/service_fixture.h"
 #include "tests/support/world.h"
@@ -264,7 +267,14 @@ TEST_CASE("a job with a deadline ends with timeout") {
 }
 
 TEST_CASE("a device that fails ends its jobs with an error, and starts again, but not twice in a minute") {
-  service_fixture f("rate=1000,fault=device@5");
+  std::mutex lock;
+  std::vector<std::string> log;
+  service_fixture f("rate=1000,fault=device@5", [&](actors::service_options& o) {
+    o.seen = std::make_shared<core::incidents>([&](std::string_view line) {
+      const std::lock_guard held(lock);
+      log.emplace_back(line);
+    });
+  });
   f.load();
   const auto fails = [&] {
     const auto s = f.submit(ask("x", 1000));
@@ -276,6 +286,7 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   };
   fails();
   f.run_until([&] { return f.service->ready().ready; });
+  CHECK(f.service->seen().count() == 1);
   const auto quick = f.submit(ask("x", 3));
   f.run_to_end(quick);
   CHECK(text_of(*quick) == sim_text(7, 3));
@@ -283,6 +294,16 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   f.run_until([&] { return !f.service->ready().ready; });
   CHECK(f.service->ready().reason.find("fault=device@5") != std::string::npos);
   fails();  // at once: nothing is computed any more
+  CHECK(f.service->seen().count() == 2);
+  f.run_until([&] {
+    const std::lock_guard held(lock);
+    return log.size() >= 3;
+  });
+  const std::lock_guard held(lock);
+  REQUIRE(log.size() == 3);
+  CHECK(log[0] == "the device: the simulated device failed at step 5, as fault=device@5 asks");
+  CHECK(log[1] == "the device: it was started again");
+  CHECK(log[2].ends_with("it failed twice within a minute and stays down"));
 }
 
 TEST_CASE(

@@ -1,6 +1,7 @@
 // The pool's bounds, what becomes of tasks that throw, and how long the next one would wait.
 #include "actors/text_pool.h"
 
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <future>
 #include <mutex>
@@ -26,7 +27,7 @@ class hand_clock final : public core::clock {
 
 // A pool of one thread, and what became of its tasks.
 struct pool_rig {
-  explicit pool_rig(const text_bounds& limits = {}) : pool(limits, clock, seen) {}
+  explicit pool_rig(const text_bounds& limits = {}) : pool(limits, clock, seen, 1) {}
   ~pool_rig() { go_on(); }
 
   // A task that lasts until go_on().
@@ -164,6 +165,77 @@ TEST_CASE("text_pool: the wait is the bytes that wait by the bytes a second that
   CHECK(r.refused[0].retry_after_ms == Approx(2000));  // until 1 MiB of 2 is done
   end.set_value();
   r.finish();
+}
+
+TEST_CASE("text_pool: a key's text waits for one text of another key, however many that key has sent") {
+  boost::asio::io_context here;
+  hand_clock clock;
+  std::vector<std::string> ran;
+  {
+    text_pool pool({}, clock, std::make_shared<core::incidents>(), 1, here.get_executor());
+    const auto post = [&](std::uint64_t key, const std::string& name) {
+      text_pool::task t;
+      t.key = key;
+      t.bytes = 2'000'000;
+      t.run = [&ran, name] { ran.push_back(name); };
+      t.refuse = [](const core::error& e) { FAIL(e.message); };
+      pool.post(std::move(t));
+    };
+    for (int i = 0; i < 12; ++i) post(1, "a");
+    here.run_one();
+    post(2, "b");
+    here.run();
+  }
+  REQUIRE(ran.size() == 13);
+  CHECK((ran[1] == "b" || ran[2] == "b"));
+}
+
+TEST_CASE("text_pool: with two threads a key waits for no other, and has one thread itself") {
+  hand_clock clock;
+  text_pool pool({}, clock, std::make_shared<core::incidents>(), 2);
+  std::promise<void> begun, opener, other;
+  auto gate = opener.get_future().share();
+  std::atomic<int> second{0};
+  const auto post = [&](std::uint64_t key, std::function<void()> run) {
+    pool.post({.key = key, .bytes = 1, .run = std::move(run), .refuse = [](const core::error&) {}});
+  };
+  post(1, [&] {
+    begun.set_value();
+    gate.wait();
+  });
+  post(1, [&] { ++second; });
+  begun.get_future().wait();
+  post(2, [&] { other.set_value(); });
+  other.get_future().wait();
+  CHECK(second == 0);
+  opener.set_value();
+  while (pool.tasks() > 0) std::this_thread::yield();
+  CHECK(second == 1);
+}
+
+TEST_CASE("text_pool: one key leaves half of the room to the others") {
+  boost::asio::io_context here;
+  hand_clock clock;
+  text_pool pool({.queue = 4, .queue_bytes = 1'000}, clock, std::make_shared<core::incidents>(), 1,
+                 here.get_executor());
+  std::vector<std::string> refused;
+  const auto post = [&](std::uint64_t key, std::uint64_t bytes) {
+    pool.post({.key = key,
+               .bytes = bytes,
+               .run = [] {},
+               .refuse = [&](const core::error& e) { refused.push_back(e.message); }});
+  };
+  post(1, 10), post(1, 10), post(1, 10);
+  CHECK(refused == std::vector<std::string>{"2 texts wait to be tokenised, and no more are taken for now"});
+  post(2, 400), post(2, 200);
+  REQUIRE(refused.size() == 2);
+  CHECK(refused[1] == "texts of 400 bytes wait to be tokenised, and 200 more are not taken for now");
+  here.run();
+  CHECK(pool.tasks() == 0);
+  post(1, 10);
+  CHECK(refused.size() == 2);
+  here.restart();
+  here.run();
 }
 
 }  // namespace weir::tests::text_pool_test

@@ -296,4 +296,27 @@ TEST_CASE("submit: times in headers are written as OpenAI writes them") {
   CHECK(duration_text(25h + 1ms) == "25h0m0.001s");
 }
 
+TEST_CASE("submit: a key's flood of texts delays another key's by one text, and counts as its own jobs") {
+  key_world w("a jobs=40\nb\n");
+  const auto a = w.as("a"), b = w.as("b");
+  std::vector<std::string> done;
+  const auto tokenise = [&](const bearer& from, const std::string& name, std::size_t bytes) {
+    return begin_text(from, w.service->now(), [&](const actors::text_client& client) {
+      w.service->tokenize(
+          "sim", std::string(bytes, 'x'), true, w.here.get_executor(),
+          [&done, name](const auto&) { done.push_back(name); }, client);
+    });
+  };
+  for (int i = 0; i < 40; ++i) CHECK_FALSE(tokenise(a, "a", 100'000));
+  const auto no = tokenise(a, "a", 1);
+  REQUIRE(no);
+  CHECK(no->why == kind::limit);
+  CHECK_FALSE(tokenise(b, "b", 1));
+  REQUIRE(w.here.run([&] { return std::ranges::find(done, "b") != done.end(); }));
+  CHECK(a.key->jobs_left()->left < 40);
+  REQUIRE(w.here.run([&] { return done.size() == 41; }));
+  w.pass(1ms);
+  CHECK(a.key->jobs_left()->left == 40);
+}
+
 }  // namespace weir::tests::submit_test

@@ -40,6 +40,10 @@ const token_mask* constraint::mask(parse_id id) {
   }
   made->finish();
   const std::lock_guard lock(mutex_);
+  if (pool_->exhausted()) {  // what was found is worth nothing
+    over_limit();
+    made->cost = most_cost + 1;
+  }
   if (const auto* known = c.mask.load(std::memory_order_relaxed)) return checked(known);
   auto bytes = made->bytes();
   if (const auto* shared = made->shared(); shared && shared_masks_.insert(shared).second)

@@ -23,8 +23,10 @@ std::shared_ptr<const terminal_view> terminal_views::find(const key& k) {
   return at->second.view;
 }
 
-std::shared_ptr<const terminal_view> terminal_views::keep(const key& k, terminal_view v) {
+std::shared_ptr<const terminal_view> terminal_views::keep(const regex_pool& pool, const key& k,
+                                                          terminal_view v) {
   auto made = std::make_shared<const terminal_view>(std::move(v));
+  if (pool.exhausted()) return made;  // other constraints would believe what this pool could not find out
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = known_.try_emplace(k, kept{made, ++uses_});
   if (!is_new) return at->second.view;
@@ -49,16 +51,16 @@ std::shared_ptr<const terminal_view> terminal_views::view(regex_pool& pool, rege
   const auto exception = pool.exception_of(state);
   if (exception.found && !pool.nullable(exception.taken)) {
     const auto base = view(pool, exception.base);  // which begins with no exception: the recursion ends there
-    if (base->leave) return keep(k, make_excepted(pool, state, *base, exception));
+    if (base->leave) return keep(pool, k, make_excepted(pool, state, *base, exception));
   }
-  return keep(k, make(pool, state, nullptr));
+  return keep(pool, k, make(pool, state, nullptr));
 }
 
 std::shared_ptr<const terminal_view> terminal_views::leftovers(regex_pool& pool, regex_id state,
                                                                const byte_set& first) {
   const key k{pool.print(state), first};
   if (auto known = find(k)) return known;
-  return keep(k, make(pool, state, &first));
+  return keep(pool, k, make(pool, state, &first));
 }
 
 // A walk over the tree of tokens along the terminal's automaton.

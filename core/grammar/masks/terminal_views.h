@@ -62,7 +62,7 @@ class terminal_views {
     std::uint64_t used = 0;
   };
   std::shared_ptr<const terminal_view> find(const key&);
-  std::shared_ptr<const terminal_view> keep(const key&, terminal_view);
+  std::shared_ptr<const terminal_view> keep(const regex_pool&, const key&, terminal_view);
   terminal_view make(regex_pool&, regex_id state, const byte_set* first) const;
   terminal_view make_excepted(regex_pool&, regex_id state, const terminal_view& base,
                               const regex_pool::exception&) const;

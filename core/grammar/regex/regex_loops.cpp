@@ -100,7 +100,7 @@ bool regex_pool::open_to(regex_id r, regex_id characters) {
       const auto next = derive(text, static_cast<unsigned char>(b));
       if (next == nothing) continue;
       const std::pair to(derive(term, static_cast<unsigned char>(b)), next);
-      open = search_life(to.first);
+      open = search_life(to.first) && !exhausted();
       if (seen.insert(to).second) pairs.push_back(to);
     }
   }

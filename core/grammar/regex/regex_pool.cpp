@@ -56,16 +56,19 @@ regex_pool::regex_pool(std::uint32_t max_nodes)
 
 regex_pool::~regex_pool() = default;
 
+void regex_pool::give_up(std::string why) {
+  if (failure_.empty()) failure_ = std::move(why);
+  exhausted_.store(true, std::memory_order_relaxed);
+}
+
 regex_id regex_pool::intern(node&& n) {
   if (budget_) budget_->burn(1 + n.members.size() / 16);
   const auto known =
       tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
   if (known != id_table::none) return known;
   if (nodes_.size() >= max_nodes_ || n.depth > max_depth) {
-    if (failure_.empty())
-      failure_ = n.depth > max_depth ? fmt::format("regular expressions nested deeper than {}", max_depth)
-                                     : fmt::format("more than {} parts of regular expressions", max_nodes_);
-    exhausted_.store(true, std::memory_order_relaxed);
+    give_up(n.depth > max_depth ? fmt::format("regular expressions nested deeper than {}", max_depth)
+                                : fmt::format("more than {} parts of regular expressions", max_nodes_));
     return nothing;
   }
   tables_->by_print.add(n.print.low, nodes_.size());

@@ -7,8 +7,9 @@
 //
 // What front ends may assume:
 // - Two equal terms have one id. Ids are valid in their pool alone.
-// - Operations never fail. A pool that has run out of nodes, or whose terms are nested too deep, answers
-//   `nothing` from there on and says so in failure(): look once, at the end.
+// - Operations never fail. A pool that has run out of nodes, whose terms are nested too deep, or that gave up
+//   a search says so in failure(), and its answers are worth nothing from there on: look once, at the end,
+//   but before anything is refused as empty.
 // - complement() is over all strings of bytes. Use both() with a language of text to stay inside of UTF-8.
 //
 // Thread safety: one thread builds. transition() may be called by any thread; it makes missing terms under a
@@ -101,12 +102,12 @@ class regex_pool {
   const regex_print& print(regex_id r) const { return nodes_[r].print; }
 
   // The language of what may follow `b`. The result is `nothing` exactly where no text of the language begins
-  // with `b`: a term with intersections or complements, which can be empty unseen, is searched for a text. If
-  // a search needs more than `search_limit` terms, the result is `nothing`, and exhausted() is true from then
-  // on. Safe in any thread.
+  // with `b`: a term with intersections or complements, which can be empty unseen, is searched for a text.
+  // A search that needs more than `search_limit` terms gives up: the language counts as not empty, and
+  // exhausted() is true from then on. What the pool says is then worth nothing. Safe in any thread.
   regex_id transition(regex_id r, unsigned char b);
   bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
-  // Whether any text is in the language; searches as transition() does.
+  // Whether any text is in the language; searches and gives up as transition() does.
   bool live(regex_id r);
 
   // Bytes that transition() treats alike have one class.
@@ -205,6 +206,7 @@ class regex_pool {
   static constexpr std::uint32_t search_limit = 200'000;
 
   regex_id intern(node&& n);
+  void give_up(std::string why);  // failure() and exhausted() from here on
   std::vector<regex_id> reached_from(std::span<const regex_id>) const;  // these terms and their parts, sorted
   void count(std::size_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   regex_id concat_of(regex_id, regex_id);

@@ -118,8 +118,13 @@ regex_id regex_pool::slow_transition(regex_id r, unsigned char b) {
 
 // ---- emptiness ----
 
-// Breadth first over derivatives, to the first term that is known to be live. Then every term on the way
-// there is live; if there is none, every term that was reached is dead.
+// Over derivatives to the first term that is known to be live. Then every term on the way there is live; if
+// there is none, every term that was reached is dead. The first search is depth first and ends early: it
+// finds a long text where many short ones lead nowhere. The second is breadth first: it finds a short text
+// beside endless counts.
+//
+// A search that gives up has shown nothing. So the term counts as live, and the pool as exhausted: who trusts
+// an answer looks at exhausted() behind it.
 bool regex_pool::search_life(regex_id r) {
   const auto known = [&](regex_id x) {
     const auto& n = nodes_[x];
@@ -127,12 +132,49 @@ bool regex_pool::search_life(regex_id r) {
     if (n.plain || n.nullable) return life::live;
     return n.alive.load(std::memory_order_relaxed);
   };
-  const auto mark = [&](regex_id x, life l) { nodes_[x].alive.store(l, std::memory_order_relaxed); };
+  const auto mark = [&](regex_id x, life l) {
+    if (!nodes_[x].plain) nodes_[x].alive.store(l, std::memory_order_relaxed);
+  };
   if (const auto l = known(r); l != life::unknown) {
-    if (!nodes_[r].plain) mark(r, l);
+    mark(r, l);
     return l == life::live;
   }
+  if (exhausted()) return true;
   std::unordered_map<regex_id, regex_id> from{{r, r}};
+  const auto live_up_to = [&](regex_id x) {
+    for (;; x = from[x]) {
+      mark(x, life::live);
+      if (x == r) return true;
+    }
+  };
+  const auto all_dead = [&] {
+    if (exhausted()) return true;  // terms may be missing
+    for (const auto& [x, _] : from) mark(x, life::dead);
+    return false;
+  };
+
+  constexpr std::size_t most_in_depth = 10'000;
+  struct place {
+    regex_id term;
+    std::size_t next;  // class of bytes
+  };
+  std::vector<place> path{{r, 0}};
+  while (!path.empty() && from.size() < most_in_depth) {
+    auto& [x, next] = path.back();
+    const auto& bytes = classes_of(x).representative;
+    if (next == bytes.size()) {
+      path.pop_back();
+      continue;
+    }
+    const auto here = x;
+    const auto d = derive(here, bytes[next++]);
+    const auto l = known(d);
+    if (l == life::live) return mark(d, l), live_up_to(here);
+    if (l == life::unknown && from.try_emplace(d, here).second) path.push_back({d, 0});
+  }
+  if (path.empty()) return all_dead();
+
+  from = {{r, r}};
   std::deque<regex_id> open{r};
   while (!open.empty()) {
     const auto x = open.front();
@@ -141,23 +183,15 @@ bool regex_pool::search_life(regex_id r) {
     for (const auto b : bytes) {
       const auto d = derive(x, b);
       const auto l = known(d);
-      if (l == life::dead) continue;
-      if (l == life::live) {
-        if (!nodes_[d].plain) mark(d, l);
-        for (auto y = x;; y = from[y]) {
-          mark(y, life::live);
-          if (y == r) return true;
-        }
-      }
-      if (from.try_emplace(d, x).second) open.push_back(d);
+      if (l == life::live) return mark(d, l), live_up_to(x);
+      if (l == life::unknown && from.try_emplace(d, x).second) open.push_back(d);
     }
     if (from.size() > search_limit) {
-      exhausted_.store(true, std::memory_order_relaxed);
-      return false;
+      give_up(fmt::format("more than {} states in the search for a text", search_limit));
+      return true;
     }
   }
-  for (const auto& [x, _] : from) mark(x, life::dead);
-  return false;
+  return all_dead();
 }
 
 bool regex_pool::live(regex_id r) {

@@ -106,7 +106,7 @@ const chat_template::named* chat_template::choose(const conversation& c) const {
 }
 
 result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now,
-                                            given how) const {
+                                            given how, const jinja::limits& most) const {
   const named* chosen = choose(c);
   if (!chosen) {
     std::string names;
@@ -121,7 +121,7 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
     if (!chosen->knows_developer) developers_to_system(messages);
     fit(messages, chosen->forms);
   }
-  auto made = chosen->program->render({variables, tokens_, now});
+  auto made = chosen->program->render({variables, tokens_, now}, most);
   if (made && c.continue_final_message)
     if (auto cut = end_at_final_message(messages, *made); !cut) return cut.error();
   return made;
@@ -144,28 +144,30 @@ chat_template chat_template::with_tokens(const json::object& changed) const {
 }
 
 result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now,
-                                               given how) const {
+                                               given how, const jinja::limits& most) const {
   if (fault_) return *fault_;
   if (auto fine = check_variables(c); !fine) return fine.error();
-  auto made = run(c, now, how);
+  auto made = run(c, now, how, most);
   if (made || made.error().code != errc::bad_file) return made;
   error why = made.error();
   why.code = errc::invalid_param;  // a template is fit for some conversations alone
   return why;
 }
 
-result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now) const {
-  return render(c, now, given::fitted);
+result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now,
+                                               const jinja::limits& most) const {
+  return render(c, now, given::fitted, most);
 }
 
 result<jinja::rendering> chat_template::render_as_sent(const conversation& c,
                                                        std::chrono::local_seconds now) const {
-  return render(c, now, given::as_sent);
+  return render(c, now, given::as_sent, {});
 }
 
 result<std::vector<token_id>> chat_template::encode(const conversation& c, const tokenizer& t,
-                                                    std::chrono::local_seconds now) const {
-  const auto made = render(c, now);
+                                                    std::chrono::local_seconds now,
+                                                    const jinja::limits& most) const {
+  const auto made = render(c, now, most);
   if (!made) return made.error();
   return t.encode_parts(parts_of(*made));
 }

@@ -40,13 +40,14 @@ class chat_template {
   //
   // The messages are put into the forms that the template reads (core/text/chat/message_forms.h). A template
   // whose source does not have the word `developer` gets messages of this role as `system`.
-  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now) const;
+  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now,
+                                  const jinja::limits& most = {}) const;
   // The same, but the template is given the messages as they are.
   result<jinja::rendering> render_as_sent(const conversation& c, std::chrono::local_seconds now) const;
   // The prompt as ids. Control tokens are recognised in the template's own text, not in what came from the
   // client. The tokenizer adds no tokens of its own, such as BOS: the template writes them.
   result<std::vector<token_id>> encode(const conversation& c, const tokenizer& t,
-                                       std::chrono::local_seconds now) const;
+                                       std::chrono::local_seconds now, const jinja::limits& most = {}) const;
 
   // The same template with other spellings of special tokens, each by its name, such as bos_token.
   chat_template with_tokens(const boost::json::object& changed) const;
@@ -65,8 +66,10 @@ class chat_template {
   enum class given { fitted, as_sent };
   result<> check_variables(const conversation& c) const;
   const named* choose(const conversation& c) const;
-  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now, given how) const;
-  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now, given how) const;
+  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now, given how,
+                                  const jinja::limits& most) const;
+  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now, given how,
+                               const jinja::limits& most) const;
   void add(std::string name, std::string_view source);
 
   std::vector<named> programs_;

@@ -25,7 +25,11 @@ arguments call_arguments::of(machine& m) const {
   const value more = more_named->of(m);
   const dict* d = more.as_dict();
   if (!d) fail("the argument behind ** is a {}, not a dict", more.type_name());
-  for (const auto& [key, v] : d->members) a.named.emplace_back(to_text(m.memory, key)->bytes, v);
+  for (const auto& [key, v] : d->members) {
+    const text_ptr name = to_text(m.memory, key);
+    m.memory.copy(name->bytes.size());
+    a.named.emplace_back(name->bytes, v);
+  }
   return a;
 }
 

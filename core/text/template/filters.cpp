@@ -85,8 +85,9 @@ value indented(machine& m, const value& v, arguments& a) {
 }
 
 // A number that is spelled as Python's int() and float() take it: white space around it, `_` between digits.
-std::optional<std::string> spelled_number(const text& t) {
+std::optional<std::string> spelled_number(machine& m, const text& t) {
   std::string_view s = t.bytes;
+  m.memory.read(s.size());
   s.remove_prefix(leading_space(s));
   s.remove_suffix(trailing_space(s));
   if (s.empty() || s.size() > 400) return std::nullopt;
@@ -119,7 +120,7 @@ value to_integer(machine& m, const value& v, arguments& a) {
     const auto n = whole(*v.as_number());
     return n ? value(*n) : otherwise;
   }
-  auto s = v.as_text() ? spelled_number(*v.as_text()) : std::nullopt;
+  auto s = v.as_text() ? spelled_number(m, *v.as_text()) : std::nullopt;
   if (!s || base < 2 || base > 36) return otherwise;
   if (base == 16 && (s->starts_with("0x") || s->starts_with("0X"))) s->erase(0, 2);
   if (const auto n = number_in<std::int64_t>(*s, static_cast<int>(base))) return *n;
@@ -134,7 +135,7 @@ value to_float(machine& m, const value& v, arguments& a) {
   const value* other = p.find("default");
   p.end();
   if (v.as_number()) return *v.as_number();
-  const auto s = v.as_text() ? spelled_number(*v.as_text()) : std::nullopt;
+  const auto s = v.as_text() ? spelled_number(m, *v.as_text()) : std::nullopt;
   if (const auto d = s ? number_in<double>(*s) : std::nullopt) return *d;
   return other ? *other : value(0.0);
 }
@@ -147,6 +148,7 @@ value rounded(machine& m, const value& v, arguments& a) {
   if (!v.as_number()) fail("round: a {} is no number", v.type_name());
   const std::string how = method ? method->bytes : "common";
   const double scale = std::pow(10.0, static_cast<double>(digits)), d = *v.as_number();
+  m.memory.allocate();  // up to 600 digits
   if (how == "ceil") return std::ceil(d * scale) / scale;
   if (how == "floor") return std::floor(d * scale) / scale;
   if (how == "common" && v.as_integer() && digits >= 0) return *v.as_integer();
@@ -205,6 +207,8 @@ value to_json(machine& m, const value& v, arguments& a) {
     style.between = l->items[0].as_text()->bytes;
     style.behind_key = l->items[1].as_text()->bytes;
   }
+  for (const auto* part : {&style.indent, &style.between, &style.behind_key})
+    if (*part) m.memory.copy((*part)->size());
   text_builder out(m.memory);
   print_json(out, m.memory, v, style);
   return out.finish();
@@ -219,8 +223,9 @@ value shortened_text(machine& m, const value& v, arguments& a) {
   p.end();
   const text_ptr end = given ? given : make_text(m.memory, "...");
   const text_ptr t = text_of(m, v);
+  m.memory.read(t->bytes.size());
   const auto size = static_cast<std::int64_t>(count_characters(t->bytes));
-  const auto tail = static_cast<std::int64_t>(count_characters(end->bytes));
+  const auto tail = static_cast<std::int64_t>(length_of(m, end));
   if (length < tail || leeway < 0) fail("truncate: a length of {}", length);
   if (size <= length + leeway) return t;
   std::size_t cut = byte_of(t->bytes, static_cast<std::size_t>(length - tail));
@@ -246,7 +251,9 @@ value url_quoted(machine& m, const value& v, arguments&) {
 }
 
 value words(machine& m, const value& v, arguments&) {
-  std::string_view rest = text_of(m, v)->bytes;
+  const text_ptr t = text_of(m, v);
+  m.memory.read(2 * t->bytes.size());
+  std::string_view rest = t->bytes;
   std::int64_t n = 0;
   for (bool inside = false; !rest.empty();) {
     const bool word = is_word(take_character(rest));
@@ -264,7 +271,7 @@ value replaced_text(machine& m, const value& v, arguments& a) {
   return replaced(m, *text_of(m, v), *from, *to, most);
 }
 
-value length(machine&, const value& v, arguments&) { return value::number(length_of(v)); }
+value length(machine& m, const value& v, arguments&) { return value::number(length_of(m, v)); }
 
 constexpr filter_row text_filter_rows[] = {
     {"abs", absolute},

@@ -135,6 +135,7 @@ value brace_format(machine& m, const text& format, const arguments& a) {
     } else if (field.find_first_of(":!.[") != field.npos) {
       fail("format(): '{{{}}}' is not supported", field);
     } else {
+      m.memory.step(a.named.size() / 8);
       for (const auto& [name, named] : a.named)
         if (name == field) v = &named;
     }

@@ -83,6 +83,9 @@ value time_now(machine& m, arguments& a) {
 struct next_of_cycler final : callable_object {
   std::vector<value> items;
   std::size_t at = 0;
+  held_memory memory;
+  next_of_cycler(budget& b, std::vector<value> of)
+      : items(std::move(of)), memory(b, sizeof *this + items.size() * sizeof(value)) {}
   const char* type_name() const noexcept override { return "Cycler"; }
   value member(budget&, std::string_view name) const override {
     return name == "current" ? items[at] : value();
@@ -96,18 +99,18 @@ struct next_of_cycler final : callable_object {
 
 // cycler(…).next().
 struct cycler_object final : object {
-  std::shared_ptr<next_of_cycler> state = std::make_shared<next_of_cycler>();
+  std::shared_ptr<next_of_cycler> state;
+  cycler_object(budget& b, std::vector<value> of)
+      : state(std::make_shared<next_of_cycler>(b, std::move(of))) {}
   const char* type_name() const noexcept override { return "Cycler"; }
   value member(budget& b, std::string_view name) const override {
     return name == "next" ? value(object_ptr(state)) : state->member(b, name);
   }
 };
 
-value make_cycler(machine&, arguments& a) {
+value make_cycler(machine& m, arguments& a) {
   if (a.positional.empty() || !a.named.empty()) fail("cycler() takes at least one value");
-  auto made = std::make_shared<cycler_object>();
-  made->state->items = std::move(a.positional);
-  return object_ptr(std::move(made));
+  return object_ptr(std::make_shared<cycler_object>(m.memory, std::move(a.positional)));
 }
 
 struct joiner_object final : callable_object {

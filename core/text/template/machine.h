@@ -46,7 +46,10 @@ class machine {
 
   // Undefined where no frame has the name.
   value look_up(symbol name);
-  void set(symbol name, value v) { here_->set(name, std::move(v)); }
+  void set(symbol name, value v) {
+    memory.step(here_->names.size() / 32);
+    here_->set(name, std::move(v));
+  }
   const frame_ptr& here() const noexcept { return here_; }
 
   // Names that are set from now on are gone when the object dies.
@@ -103,7 +106,7 @@ value call(machine& m, const value& f, arguments& a);
 
 // What a for statement goes over: items, keys, or characters. Fails for a value that has none.
 std::vector<value> items_of(machine& m, const value& v);
-std::size_t length_of(const value& v);                             // fails for a value that has none
+std::size_t length_of(machine& m, const value& v);                 // fails for a value that has none
 bool contains(machine& m, const value& whole, const value& part);  // `part in whole`
 
 value add(machine& m, const value& x, const value& y);

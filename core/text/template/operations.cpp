@@ -71,7 +71,7 @@ slice_range slice_in(std::size_t size, const value& from, const value& to, const
 }
 
 value slice_of_text(machine& m, const text_ptr& t, const value& from, const value& to, const value& step) {
-  m.memory.copy(t->bytes.size());
+  m.memory.read(t->bytes.size());
   const bool plain = t->ascii();
   const slice_range r = slice_in(plain ? t->bytes.size() : count_characters(t->bytes), from, to, step);
   const auto at = static_cast<std::size_t>(r.from);
@@ -161,7 +161,7 @@ value member_of(machine& m, const value& v, std::string_view name) {
   }
   if (has_method(v, name)) return object_ptr(std::make_shared<bound_method>(v, name));
   if (const dict* d = v.as_dict())
-    if (const value* found = d->find(name)) return *found;
+    if (const value* found = d->find(m.memory, name)) return *found;
   // What groupby gives: a pair with names.
   if (const list* l = v.as_list(); l && l->tuple && l->items.size() == 2) {
     if (name == "grouper") return l->items[0];
@@ -184,7 +184,7 @@ value item_of(machine& m, const value& v, const value& key) {
       return at ? l->items[*at] : value(missing(m, v, std::to_string(*index)));
     }
     if (const auto* t = v.get<text_ptr>()) {
-      const auto at = place_of(*index, count_characters((*t)->bytes));
+      const auto at = place_of(*index, length_of(m, v));
       return at ? character_of(m, *t, *at) : value(missing(m, v, std::to_string(*index)));
     }
   }
@@ -234,11 +234,14 @@ std::vector<value> items_of(machine& m, const value& v) {
   return out;
 }
 
-std::size_t length_of(const value& v) {
+std::size_t length_of(machine& m, const value& v) {
   if (v.is_undefined()) return 0;
   if (const list* l = v.as_list()) return l->items.size();
   if (const dict* d = v.as_dict()) return d->members.size();
-  if (const text* t = v.as_text()) return count_characters(t->bytes);
+  if (const text* t = v.as_text()) {
+    m.memory.copy(t->bytes.size());
+    return count_characters(t->bytes);
+  }
   fail("a {} has no length", v.type_name());
 }
 
@@ -246,8 +249,7 @@ bool contains(machine& m, const value& whole, const value& part) {
   if (const text* t = whole.as_text()) {
     const text* p = part.as_text();
     if (!p) fail("a {} cannot be in a str", part.type_name());
-    m.memory.copy(t->bytes.size());
-    return t->bytes.find(p->bytes) != std::string::npos;
+    return first_place(m.memory, t->bytes, p->bytes) != std::string::npos;
   }
   if (const dict* d = whole.as_dict()) return d->find(m.memory, part) != nullptr;
   if (const list* l = whole.as_list())
@@ -274,6 +276,7 @@ value add(machine& m, const value& x, const value& y) {
   if (const auto i = x.as_number(), j = y.as_number(); i && j) return *i + *j;
   const list *l = x.as_list(), *r = y.as_list();
   if (!l || !r || l->tuple != r->tuple) fail("a {} and a {} cannot be added", x.type_name(), y.type_name());
+  m.memory.step((l->items.size() + r->items.size()) / 4);
   std::vector<value> all = l->items;
   all.insert(all.end(), r->items.begin(), r->items.end());
   return make_list(m.memory, std::move(all), l->tuple);

@@ -18,6 +18,7 @@ class parameters {
   const value* find(std::string_view name) {
     if (next_ < a_.positional.size()) return &a_.positional[next_++];
     ++next_;
+    m_.memory.step(a_.named.size() / 8);
     const auto at = std::ranges::find(a_.named, name, &std::pair<std::string, value>::first);
     if (at == a_.named.end()) return nullptr;
     taken_.push_back(static_cast<std::size_t>(at - a_.named.begin()));

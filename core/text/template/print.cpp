@@ -2,6 +2,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -226,7 +227,12 @@ class json_writer {
 
   void write_dict(const dict& d) {
     std::vector<std::pair<text_ptr, const value*>> members;
-    for (const auto& [key, v] : d.members) members.emplace_back(key_text(key), &v);
+    for (const auto& [key, v] : d.members) {
+      members.emplace_back(key_text(key), &v);
+      const auto& bytes = members.back().first->bytes;
+      if (style_.sorted)
+        budget_.step((1 + bytes.size() / 32) * static_cast<unsigned>(std::bit_width(d.members.size())));
+    }
     if (style_.sorted)
       std::ranges::stable_sort(members, {},
                                [](const auto& m) -> const std::string& { return m.first->bytes; });

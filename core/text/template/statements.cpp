@@ -260,6 +260,7 @@ struct macro_object final : callable_object {
 
   void bind_parameter(machine& m, arguments& a, std::size_t i) const {
     const symbol name = of.parameters[i];
+    m.memory.step(a.named.size() / 8);
     const auto given = std::ranges::find(a.named, m.name_of(name), &std::pair<std::string, value>::first);
     if (i < a.positional.size()) {
       if (given != a.named.end()) fail("the macro '{}' gets '{}' twice", of.name, given->first);

@@ -21,11 +21,13 @@ const value* frame::find_here(symbol name) const noexcept {
 
 value machine::look_up(symbol name) {
   std::size_t seen = 0;
-  for (const frame* f = here_.get(); f; f = f->parent.get()) {
-    if (const value* v = f->find_here(name)) return *v;
+  const value* found = nullptr;
+  for (const frame* f = here_.get(); f && !found; f = f->parent.get()) {
+    found = f->find_here(name);
     seen += 1 + f->names.size();
   }
-  memory.step(seen / 16);
+  memory.step(seen / 32);
+  if (found) return *found;
   return undefined{jinja::make_text(memory, fmt::format("'{}' is undefined", symbols_[name]))};
 }
 
@@ -76,7 +78,8 @@ result<rendering> program::render(const variables& given, const limits& most) co
     return std::move(out).finish_output();
   } catch (const failure& f) {
     if (f.raised) return bad_param("", "{}", f.message);
-    return make_error(errc::bad_file, "the chat template fails in line {}: {}", f.line, f.message);
+    return make_error(f.stopped ? errc::invalid_param : errc::bad_file,
+                      "the chat template fails in line {}: {}", f.line, f.message);
   }
 }
 

@@ -16,11 +16,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace weir::core::jinja {
@@ -28,10 +30,14 @@ namespace weir::core::jinja {
 // What one rendering may use. The defaults let any real conversation through, and end the worst template in
 // less than a second.
 struct limits {
-  std::uint64_t steps = 8'000'000;        // evaluations, allocations and copied bytes, as budget.h counts
+  std::uint64_t steps = 8'000'000;        // evaluations, allocations, bytes copied and searched: budget.h
   std::uint32_t depth = 500;              // expressions, statements and calls inside one another
   std::size_t memory_bytes = 128u << 20;  // values that are alive at a time
   std::size_t output_bytes = 32u << 20;   // the rendered text
+  // Looked at every few thousand steps.
+  const core::clock* time = nullptr;  // null: no deadline
+  time_point deadline{};              // read with `time`
+  std::function<bool()> gone;         // whether nobody waits for the text any more; empty: somebody does
 };
 
 // A range of bytes.
@@ -57,8 +63,8 @@ class program {
  public:
   // Errors: bad_file, with the line and the reason.
   static result<std::shared_ptr<const program>> compile(std::string_view source);
-  // Errors: invalid_param with the template's own message, if it called raise_exception(); bad_file if it
-  // fails otherwise, with the line and the reason.
+  // Errors: invalid_param with the template's own message, if it called raise_exception(). If it
+  // fails otherwise, with the line and the reason: invalid_param if a limit ended it, else bad_file.
   result<rendering> render(const variables& given, const limits& most = {}) const;
 
   ~program();

@@ -14,7 +14,7 @@ bool text::ascii() const noexcept {
 
 void text_builder::reserve_more(std::size_t n) {
   budget_.copy(n);
-  if (n > most_ - std::min(most_, bytes_.size())) fail("the prompt would have more than {} bytes", most_);
+  if (n > most_ - std::min(most_, bytes_.size())) stop("the prompt would have more than {} bytes", most_);
   budget_.take(n);
   charged_ += n;
 }
@@ -104,6 +104,70 @@ std::size_t byte_of(std::string_view utf8, std::size_t n) noexcept {
   std::size_t at = 0;
   for (; n > 0 && at < utf8.size(); --n) at += character_size(utf8[at]);
   return std::min(at, utf8.size());
+}
+
+namespace {
+
+// Charges a search for the bytes that it looks at, some at a time.
+class search_charge {
+ public:
+  explicit search_charge(budget& b) : budget_(b) { budget_.step(); }
+  void looked_at(std::size_t bytes) {
+    constexpr std::size_t some = 4'096;
+    if ((open_ += bytes) < some) return;
+    budget_.copy(open_);
+    open_ = 0;
+  }
+  void end() { budget_.copy(open_); }
+
+ private:
+  budget& budget_;
+  std::size_t open_ = 0;
+};
+
+// How many bytes of `part` are at a place of a text. REQUIRES: there is room for all of them
+std::size_t alike(const char* at, std::string_view part) {
+  return static_cast<std::size_t>(std::mismatch(part.begin(), part.end(), at).first - part.begin());
+}
+
+constexpr std::size_t try_bytes = 4;  // a place that is tried costs as much as these bytes of a copy
+
+}  // namespace
+
+std::size_t first_place(budget& b, std::string_view whole, std::string_view part, std::size_t from) {
+  if (from > whole.size() || part.size() > whole.size() - from) return std::string_view::npos;
+  if (part.empty()) return from;
+  search_charge charge(b);
+  const std::string_view places = whole.substr(0, whole.size() - part.size() + 1);
+  std::size_t found = std::string_view::npos;
+  for (std::size_t at = from; found == std::string_view::npos;) {
+    const std::size_t next = places.find(part.front(), at);
+    if (next == std::string_view::npos) {
+      charge.looked_at(places.size() - at);
+      break;
+    }
+    const std::size_t same = alike(whole.data() + next, part);
+    charge.looked_at(next - at + same + try_bytes);
+    if (same == part.size()) found = next;
+    at = next + 1;
+  }
+  charge.end();
+  return found;
+}
+
+std::size_t last_place(budget& b, std::string_view whole, std::string_view part, std::size_t from) {
+  if (part.size() > whole.size()) return std::string_view::npos;
+  search_charge charge(b);
+  std::size_t found = std::string_view::npos;
+  for (std::size_t at = std::min(from, whole.size() - part.size()) + 1; at-- > 0;) {
+    const std::size_t same = alike(whole.data() + at, part);
+    charge.looked_at(same > 0 ? same + try_bytes : 1);
+    if (same < part.size()) continue;
+    found = at;
+    break;
+  }
+  charge.end();
+  return found;
 }
 
 bool is_space(char32_t c) noexcept { return (c >= 0x1C && c <= 0x1F) || is_whitespace(c); }

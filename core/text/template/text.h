@@ -72,6 +72,12 @@ std::size_t count_characters(std::string_view utf8) noexcept;
 // The byte at which character n begins; the size of the text if it has no such character.
 std::size_t byte_of(std::string_view utf8, std::size_t n) noexcept;
 
+// The first place of `part` in `whole` at `from` or behind it; the last place at `from` or before it. npos:
+// there is none. Charges the bytes that are looked at.
+std::size_t first_place(budget& b, std::string_view whole, std::string_view part, std::size_t from = 0);
+std::size_t last_place(budget& b, std::string_view whole, std::string_view part,
+                       std::size_t from = std::string_view::npos);
+
 // Whether Python's str methods call a character white space.
 bool is_space(char32_t c) noexcept;
 std::size_t leading_space(std::string_view utf8) noexcept;   // bytes

@@ -10,23 +10,23 @@ namespace {
 const text_ptr& str(const value& self) { return *self.get<text_ptr>(); }
 
 // Number of bytes at the beginning (or the end) whose characters are in `set`; null: that are white space.
-std::size_t leading(const std::string_view bytes, const text* set) {
+std::size_t leading(budget& b, const std::string_view bytes, const text* set) {
   if (!set) return leading_space(bytes);
   std::size_t at = 0;
   while (at < bytes.size()) {
     const std::size_t size = character_size(bytes[at]);
-    if (set->bytes.find(bytes.substr(at, size)) == std::string::npos) break;
+    if (first_place(b, set->bytes, bytes.substr(at, size)) == std::string::npos) break;
     at += size;
   }
   return at;
 }
-std::size_t trailing(const std::string_view bytes, const text* set) {
+std::size_t trailing(budget& b, const std::string_view bytes, const text* set) {
   if (!set) return trailing_space(bytes);
   std::size_t end = bytes.size();
   while (end > 0) {
     std::size_t begin = end - 1;
     while (begin > 0 && (static_cast<unsigned char>(bytes[begin]) & 0xC0) == 0x80) --begin;
-    if (set->bytes.find(bytes.substr(begin, end - begin)) == std::string::npos) break;
+    if (first_place(b, set->bytes, bytes.substr(begin, end - begin)) == std::string::npos) break;
     end = begin;
   }
   return bytes.size() - end;
@@ -36,13 +36,14 @@ template <bool left, bool right>
 value strip(machine& m, const value& self, parameters& p) {
   const text_ptr& t = str(self);
   const text_ptr set = p.text_or_null("chars");
-  m.memory.copy(t->bytes.size() * (set ? 1 + set->bytes.size() / 8 : 1));
-  const std::size_t begin = left ? leading(t->bytes, set.get()) : 0;
-  const std::size_t cut = right ? trailing(std::string_view(t->bytes).substr(begin), set.get()) : 0;
+  const std::size_t begin = left ? leading(m.memory, t->bytes, set.get()) : 0;
+  const std::size_t cut = right ? trailing(m.memory, std::string_view(t->bytes).substr(begin), set.get()) : 0;
+  m.memory.read(begin + cut);
   return part_of(m.memory, t, begin, t->bytes.size() - cut);
 }
 
 value split_at_space(machine& m, const text_ptr& t, std::int64_t most) {
+  m.memory.read(t->bytes.size());
   std::vector<value> out;
   std::size_t at = leading_space(t->bytes);
   while (at < t->bytes.size()) {
@@ -66,14 +67,13 @@ value split(machine& m, const value& self, parameters& p) {
   const text_ptr& t = str(self);
   const text_ptr by = p.text_or_null("sep");
   const std::int64_t most = p.integer("maxsplit").value_or(-1);
-  m.memory.copy(t->bytes.size());
   if (!by) return split_at_space(m, t, most);
   if (by->bytes.empty()) fail("split(): the separator is empty");
   std::vector<value> out;
   std::size_t at = 0;
   for (;;) {
     const bool enough = most >= 0 && static_cast<std::int64_t>(out.size()) >= most;
-    const std::size_t end = enough ? std::string::npos : t->bytes.find(by->bytes, at);
+    const std::size_t end = enough ? std::string::npos : first_place(m.memory, t->bytes, by->bytes, at);
     out.push_back(part_of(m.memory, t, at, std::min(end, t->bytes.size())));
     if (end == std::string::npos) return make_list(m.memory, std::move(out));
     at = end + by->bytes.size();
@@ -85,14 +85,13 @@ value rsplit(machine& m, const value& self, parameters& p) {
   const text_ptr by = p.text_or_null("sep");
   const std::int64_t most = p.integer("maxsplit").value_or(-1);
   if (!by || by->bytes.empty()) fail("rsplit() needs a separator here");
-  m.memory.copy(t->bytes.size());
   std::vector<value> out;
   std::size_t end = t->bytes.size();
   for (;;) {
     const bool enough = most >= 0 && static_cast<std::int64_t>(out.size()) >= most;
     const std::size_t at = enough || end < by->bytes.size()
                                ? std::string::npos
-                               : t->bytes.rfind(by->bytes, end - by->bytes.size());
+                               : last_place(m.memory, t->bytes, by->bytes, end - by->bytes.size());
     const std::size_t begin = at == std::string::npos ? 0 : at + by->bytes.size();
     out.push_back(part_of(m.memory, t, begin, end));
     if (at == std::string::npos) break;
@@ -105,7 +104,7 @@ value rsplit(machine& m, const value& self, parameters& p) {
 value splitlines(machine& m, const value& self, parameters& p) {
   const text_ptr& t = str(self);
   const bool keep = p.flag("keepends", false);
-  m.memory.copy(t->bytes.size());
+  m.memory.read(t->bytes.size());
   std::vector<value> out;
   std::size_t begin = 0, at = 0;
   while (at < t->bytes.size()) {
@@ -131,8 +130,8 @@ value partition(machine& m, const value& self, parameters& p) {
   const text_ptr& t = str(self);
   const text_ptr by = p.need_text("sep");
   if (by->bytes.empty()) fail("partition(): the separator is empty");
-  m.memory.copy(t->bytes.size());
-  const std::size_t at = from_end ? t->bytes.rfind(by->bytes) : t->bytes.find(by->bytes);
+  const std::size_t at =
+      from_end ? last_place(m.memory, t->bytes, by->bytes) : first_place(m.memory, t->bytes, by->bytes);
   const value nothing = m.make_text("");
   if (at == std::string::npos)
     return make_list(
@@ -148,7 +147,7 @@ value partition(machine& m, const value& self, parameters& p) {
 span searched(machine& m, const text& t, parameters& p) {
   const auto from = p.integer("start"), to = p.integer("end");
   if (!from && !to) return {0, t.bytes.size()};
-  m.memory.copy(t.bytes.size());
+  m.memory.read(t.bytes.size());
   const auto size = static_cast<std::int64_t>(count_characters(t.bytes));
   const auto place = [&](std::int64_t n) {
     return byte_of(t.bytes,
@@ -179,12 +178,14 @@ value find(machine& m, const value& self, parameters& p) {
   const text_ptr what = p.need_text("sub");
   const text& t = *str(self);
   const span s = searched(m, t, p);
-  m.memory.copy(t.bytes.size());
   const std::string_view part =
       s.begin > s.end ? std::string_view() : std::string_view(t.bytes).substr(s.begin, s.end - s.begin);
-  const std::size_t at = from_end ? part.rfind(what->bytes) : part.find(what->bytes);
-  if (at != std::string_view::npos)
+  const std::size_t at =
+      from_end ? last_place(m.memory, part, what->bytes) : first_place(m.memory, part, what->bytes);
+  if (at != std::string_view::npos) {
+    m.memory.copy(s.begin + at);
     return value::number(count_characters(std::string_view(t.bytes).substr(0, s.begin + at)));
+  }
   if (must_be) fail("index(): the text is not there");
   return std::int64_t{-1};
 }
@@ -192,11 +193,10 @@ value find(machine& m, const value& self, parameters& p) {
 value count(machine& m, const value& self, parameters& p) {
   const text_ptr what = p.need_text("sub");
   const text& t = *str(self);
-  m.memory.copy(t.bytes.size());
-  if (what->bytes.empty()) return value::number(count_characters(t.bytes) + 1);
+  if (what->bytes.empty()) return value::number(length_of(m, self) + 1);
   std::size_t n = 0;
-  for (std::size_t at = t.bytes.find(what->bytes); at != std::string::npos;
-       at = t.bytes.find(what->bytes, at + what->bytes.size()))
+  for (std::size_t at = first_place(m.memory, t.bytes, what->bytes); at != std::string::npos;
+       at = first_place(m.memory, t.bytes, what->bytes, at + what->bytes.size()))
     ++n;
   return value::number(n);
 }
@@ -240,7 +240,7 @@ bool is_alnum(char32_t c) { return is_alpha(c) || is_numeric(c); }
 template <bool (*has)(char32_t)>
 value every(machine& m, const value& self, parameters&) {
   std::string_view rest = str(self)->bytes;
-  m.memory.copy(rest.size());
+  m.memory.read(2 * rest.size());
   if (rest.empty()) return false;
   while (!rest.empty())
     if (!has(take_character(rest))) return false;
@@ -251,7 +251,7 @@ value every(machine& m, const value& self, parameters&) {
 template <bool (*wanted)(char32_t), bool (*other)(char32_t)>
 value all_cased(machine& m, const value& self, parameters&) {
   std::string_view rest = str(self)->bytes;
-  m.memory.copy(rest.size());
+  m.memory.read(2 * rest.size());
   bool some = false;
   while (!rest.empty()) {
     const char32_t c = take_character(rest);
@@ -267,7 +267,7 @@ value padded(machine& m, const value& self, parameters& p) {
   const std::int64_t width = p.integer("width").value_or(0);
   const text_ptr with = p.text_or_null("fillchar");
   const text& t = *str(self);
-  const auto size = static_cast<std::int64_t>(count_characters(t.bytes));
+  const auto size = static_cast<std::int64_t>(length_of(m, self));
   const std::int64_t more = std::max<std::int64_t>(0, width - size);
   // Python's rule for an odd rest.
   const std::int64_t left = side < 0 ? more : side > 0 ? 0 : more / 2 + (more & width & 1);
@@ -287,7 +287,7 @@ value zfill(machine& m, const value& self, parameters& p) {
   const bool sign = t->bytes.starts_with('-') || t->bytes.starts_with('+');
   text_builder out(m.memory);
   if (sign) out.add_part(*t, 0, 1);
-  for (auto n = static_cast<std::int64_t>(count_characters(t->bytes)); n < width; ++n) out.add("0");
+  for (auto n = static_cast<std::int64_t>(length_of(m, self)); n < width; ++n) out.add("0");
   out.add_part(*t, sign ? 1 : 0, t->bytes.size());
   return out.finish();
 }
@@ -297,6 +297,7 @@ value without_affix(machine& m, const value& self, parameters& p) {
   const text_ptr& t = str(self);
   const text_ptr affix = p.need_text("affix");
   const std::size_t n = affix->bytes.size();
+  m.memory.copy(n);
   if (at_end ? !t->bytes.ends_with(affix->bytes) : !t->bytes.starts_with(affix->bytes)) return t;
   return at_end ? part_of(m.memory, t, 0, t->bytes.size() - n) : part_of(m.memory, t, n, t->bytes.size());
 }
@@ -347,10 +348,9 @@ std::span<const method_row> text_methods() { return text_rows; }
 
 value replaced(machine& m, const text& t, const text& from, const text& to, std::int64_t most) {
   text_builder out(m.memory);
-  m.memory.copy(t.bytes.size());
   std::size_t at = 0;
   for (std::int64_t n = 0; most < 0 || n < most; ++n) {
-    std::size_t found = from.bytes.empty() ? at : t.bytes.find(from.bytes, at);
+    std::size_t found = from.bytes.empty() ? at : first_place(m.memory, t.bytes, from.bytes, at);
     if (from.bytes.empty() && n > 0)  // an empty text is between all characters
       found = at < t.bytes.size() ? at + character_size(t.bytes[at]) : std::string::npos;
     if (found == std::string::npos) break;

@@ -1,6 +1,7 @@
 #include "core/text/template/value.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace weir::core::jinja {
@@ -20,7 +21,7 @@ bool is_known_role(std::string_view key, const boost::json::value& v) {
 
 std::uint32_t nested(std::uint32_t deepest, const value& v) {
   const auto depth = std::max(deepest, v.depth() + 1);
-  if (depth > deepest_value) fail("a value nests deeper than {} levels", deepest_value);
+  if (depth > deepest_value) stop("a value nests deeper than {} levels", deepest_value);
   return depth;
 }
 
@@ -153,6 +154,7 @@ dict::dict(budget& b, std::vector<std::pair<value, value>> of)
         members.emplace_back(std::move(key), std::move(v));
       continue;
     }
+    b.step(t->bytes.size() / 32 * static_cast<unsigned>(std::bit_width(seen.size())));
     const auto [at, is_new] = seen.try_emplace(t->bytes, members.size());
     if (is_new)
       members.emplace_back(std::move(key), std::move(v));
@@ -162,7 +164,8 @@ dict::dict(budget& b, std::vector<std::pair<value, value>> of)
   if (seen.size() > few_members) places = std::move(seen);
 }
 
-const value* dict::find(std::string_view key) const noexcept {
+const value* dict::find(budget& b, std::string_view key) const {
+  b.step((1 + key.size() / 32) * static_cast<unsigned>(std::bit_width(members.size())));
   if (!places.empty()) {
     const auto at = places.find(key);
     return at == places.end() ? nullptr : &members[at->second].second;
@@ -173,7 +176,7 @@ const value* dict::find(std::string_view key) const noexcept {
 }
 
 const value* dict::find(budget& b, const value& key) const {
-  if (const text* t = key.as_text()) return find(t->bytes);
+  if (const text* t = key.as_text()) return find(b, t->bytes);
   for (const auto& [name, v] : members)
     if (equal(b, name, key)) return &v;
   return nullptr;
@@ -187,7 +190,8 @@ value make_dict(budget& b, std::vector<std::pair<value, value>> members) {
   return dict_ptr(std::make_shared<const dict>(b, std::move(members)));
 }
 
-value namespace_object::member(budget&, std::string_view name) const {
+value namespace_object::member(budget& b, std::string_view name) const {
+  b.step(name.size() / 32 * static_cast<unsigned>(std::bit_width(members.size())));
   const auto at = members.find(name);
   return at == members.end() ? value() : at->second;
 }

@@ -99,7 +99,7 @@ struct dict {
   held_memory memory;
   // A key that comes twice keeps its first place and has its last value.
   dict(budget& b, std::vector<std::pair<value, value>> of);
-  const value* find(std::string_view key) const noexcept;
+  const value* find(budget& b, std::string_view key) const;
   const value* find(budget& b, const value& key) const;
 };
 

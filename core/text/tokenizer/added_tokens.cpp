@@ -8,6 +8,7 @@ namespace weir::core {
 namespace {
 
 constexpr std::int64_t largest_added_id = (1 << 24) - 1;
+constexpr std::size_t most_bytes = 256;  // of a token's text: each place of a text is compared with it
 
 added_token parse_added_token(const json_field& field) {
   added_token t;
@@ -90,6 +91,8 @@ added_tokens::added_tokens(const std::optional<json_field>& field, const normali
     const auto place = static_cast<std::int32_t>(tokens_.size() - 1);
     std::string spelling = t.content;
     if (t.normalized) n.apply(spelling);
+    if (std::max(spelling.size(), t.content.size()) > most_bytes)
+      item.at("content").bad(fmt::format("has more than {} bytes", most_bytes));
     (t.normalized ? normalized_ : raw_).add(spelling, place);
   }
 }
@@ -122,7 +125,7 @@ std::vector<text_segment> added_tokens::cut(stage s, std::string_view text,
         (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) {
       continue;
     }
-    if (m.token->lstrip) begin = std::max(done, without_trailing_space(text.substr(0, begin)));
+    if (m.token->lstrip) begin = done + without_trailing_space(text.substr(done, begin - done));
     if (m.token->rstrip) end += leading_space(text.substr(end));
     if (done < begin) out.push_back({{done, begin}, std::nullopt});
     out.push_back({{begin, end}, m.token->id});

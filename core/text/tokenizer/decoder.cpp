@@ -43,7 +43,8 @@ std::string replace_all(std::string_view text, const std::string& what, std::str
 
 decoder::decoder(const std::optional<json_field>& field) {
   if (field) {
-    add(*field);
+    growth so_far("decoder");
+    add(*field, so_far);
     return;
   }
   joins_with_spaces_ = true;
@@ -51,18 +52,23 @@ decoder::decoder(const std::optional<json_field>& field) {
   strip_most_ = 1;
 }
 
-void decoder::add(const json_field& field) {
+void decoder::add(const json_field& field, growth& so_far) {
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
-    for (const json_field& step : field.at("decoders").items()) add(step);
-  } else if (type == "Fuse") {
+    for (const json_field& step : field.at("decoders").items()) add(step, so_far);
+    return;
+  }
+  double times = 1;
+  if (type == "Fuse") {
     fused_ = true;
   } else if (type == "Strip") {
     add_strip(field);
   } else if (fused_) {
     field.refuse(fmt::format("decoder '{}' over fused text", type));
   } else if (type == "Replace") {
-    steps_.emplace_back(replace{pattern(field.at("pattern")), std::string(field.at("content").text())});
+    const replace r{pattern(field.at("pattern")), std::string(field.at("content").text())};
+    times = r.what.growth_of(r.by);
+    steps_.emplace_back(r);
   } else if (type == "ByteFallback") {
     steps_.emplace_back(byte_fallback{});
   } else if (type == "ByteLevel") {
@@ -75,6 +81,7 @@ void decoder::add(const json_field& field) {
   } else {
     field.refuse(fmt::format("decoder '{}'", type));
   }
+  so_far.count(field, type, times);
 }
 
 void decoder::add_strip(const json_field& field) {

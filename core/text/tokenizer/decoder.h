@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "core/text/json_field.h"
+#include "core/text/tokenizer/growth.h"
 #include "core/text/tokenizer/regex.h"
 
 namespace weir::core {
 
 class decoder {
  public:
-  // Without `field`, pieces are joined with spaces. Throws refusal.
+  // Without `field`, pieces are joined with spaces. Throws refusal, also for what growth.h bounds.
   explicit decoder(const std::optional<json_field>& field);
 
   // The text of one piece inside a longer text.
@@ -45,7 +46,7 @@ class decoder {
   };
 
  private:
-  void add(const json_field& field);
+  void add(const json_field& field, growth& so_far);
   void add_strip(const json_field& field);
 
   std::vector<std::variant<replace, byte_fallback, byte_level, strip>> steps_;  // of read()

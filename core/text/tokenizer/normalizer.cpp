@@ -95,14 +95,18 @@ void apply_step(std::string& text, const normalizer::replace& r) { text = r.what
 }  // namespace
 
 normalizer::normalizer(const std::optional<json_field>& field) {
-  if (field) add(*field);
+  growth so_far("normalizer");
+  if (field) add(*field, so_far);
 }
 
-void normalizer::add(const json_field& field) {
+void normalizer::add(const json_field& field, growth& so_far) {
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
-    for (const json_field& step : field.at("normalizers").items()) add(step);
-  } else if (type == "NFC") {
+    for (const json_field& step : field.at("normalizers").items()) add(step, so_far);
+    return;
+  }
+  double times = 1;
+  if (type == "NFC") {
     steps_.emplace_back(form::nfc);
   } else if (type == "NFD") {
     steps_.emplace_back(form::nfd);
@@ -117,12 +121,17 @@ void normalizer::add(const json_field& field) {
   } else if (type == "Strip") {
     steps_.emplace_back(strip{field.boolean_or("strip_left", true), field.boolean_or("strip_right", true)});
   } else if (type == "Prepend") {
-    steps_.emplace_back(prepend{std::string(field.at("prepend").text())});
+    const std::string what(field.at("prepend").text());
+    times += static_cast<double>(what.size());  // a text may be as short as one byte
+    steps_.emplace_back(prepend{what});
   } else if (type == "Replace") {
-    steps_.emplace_back(replace{pattern(field.at("pattern")), std::string(field.at("content").text())});
+    const replace r{pattern(field.at("pattern")), std::string(field.at("content").text())};
+    times = r.what.growth_of(r.by);
+    steps_.emplace_back(r);
   } else {
     field.refuse(fmt::format("normalizer '{}'", type));
   }
+  so_far.count(field, type, times);
 }
 
 void normalizer::apply(std::string& text) const {

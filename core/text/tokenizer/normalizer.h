@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "core/text/json_field.h"
+#include "core/text/tokenizer/growth.h"
 #include "core/text/tokenizer/regex.h"
 
 namespace weir::core {
 
 class normalizer {
  public:
-  // Without `field`, text stays as it is. Throws refusal.
+  // Without `field`, text stays as it is. Throws refusal, also for what growth.h bounds.
   explicit normalizer(const std::optional<json_field>& field);
 
   // REQUIRES: `text` is valid UTF-8, and stays so.
@@ -37,7 +38,7 @@ class normalizer {
   };
 
  private:
-  void add(const json_field& field);
+  void add(const json_field& field, growth& so_far);
 
   std::vector<std::variant<form, strip, lowercase, strip_accents, prepend, replace>> steps_;
 };

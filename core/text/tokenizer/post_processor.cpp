@@ -28,6 +28,7 @@ post_processor::post_processor(const std::optional<json_field>& field) {
 }
 
 void post_processor::add(const json_field& field) {
+  constexpr std::size_t most_tokens = 256;
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
     for (const json_field& step : field.at("processors").items()) add(step);
@@ -38,6 +39,8 @@ void post_processor::add(const json_field& field) {
   } else if (type != "ByteLevel") {  // ByteLevel changes offsets, not ids
     field.refuse(fmt::format("post-processor '{}'", type));
   }
+  if (before_.size() + after_.size() > most_tokens)
+    field.bad(fmt::format("post-processor '{}' puts more than {} tokens around a text", type, most_tokens));
 }
 
 void post_processor::add_template(const json_field& field) {

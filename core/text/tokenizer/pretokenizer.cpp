@@ -147,17 +147,21 @@ behavior parse_behavior(const json_field& field) {
 }  // namespace
 
 pretokenizer::pretokenizer(const std::optional<json_field>& field) {
-  if (field) add(*field);
+  growth so_far("pre-tokenizer");
+  if (field) add(*field, so_far);
 }
 
-void pretokenizer::add(const json_field& field) {
+void pretokenizer::add(const json_field& field, growth& so_far) {
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
-    for (const json_field& step : field.at("pretokenizers").items()) add(step);
-  } else if (type == "ByteLevel") {
-    add_byte_level(field);
+    for (const json_field& step : field.at("pretokenizers").items()) add(step, so_far);
+    return;
+  }
+  double times = 1;
+  if (type == "ByteLevel") {
+    times = add_byte_level(field);
   } else if (type == "Metaspace") {
-    add_metaspace(field);
+    times = add_metaspace(field);
   } else if (type == "Split") {
     const behavior how = parse_behavior(field.at("behavior"));
     steps_.emplace_back(split{pattern(field.at("pattern")), how, field.boolean_or("invert", false)});
@@ -174,22 +178,28 @@ void pretokenizer::add(const json_field& field) {
   } else {
     field.refuse(fmt::format("pre-tokenizer '{}'", type));
   }
+  so_far.count(field, type, times);
 }
 
-void pretokenizer::add_byte_level(const json_field& field) {
-  if (field.boolean_or("add_prefix_space", true)) steps_.emplace_back(leading_space{});
+// A byte is spelled with one or two; a word of one byte may get a space.
+double pretokenizer::add_byte_level(const json_field& field) {
+  const bool prefix = field.boolean_or("add_prefix_space", true);
+  if (prefix) steps_.emplace_back(leading_space{});
   if (field.boolean_or("use_regex", true)) {
     steps_.emplace_back(split{pattern(regex(byte_level_words)), behavior::isolated, false});
   }
   steps_.emplace_back(byte_level{});
+  return prefix ? 4 : 2;
 }
 
-void pretokenizer::add_metaspace(const json_field& field) {
+// A space becomes the replacement, and a word of one byte may get a replacement in front.
+double pretokenizer::add_metaspace(const json_field& field) {
   const metaspace_rules rules(field);
   steps_.emplace_back(metaspace{rules});
   if (field.boolean_or("split", true)) {
     steps_.emplace_back(split{pattern(rules.replacement), behavior::merged_with_next, false});
   }
+  return 1 + static_cast<double>(rules.replacement.size());
 }
 
 void pretokenizer::cut(std::string_view text, bool opens, word_list& out) const {

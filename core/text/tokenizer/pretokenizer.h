@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/text/json_field.h"
+#include "core/text/tokenizer/growth.h"
 #include "core/text/tokenizer/metaspace.h"
 #include "core/text/tokenizer/regex.h"
 
@@ -23,7 +24,7 @@ struct word_list {
 
 class pretokenizer {
  public:
-  // Without `field`, the whole text is one word. Throws refusal.
+  // Without `field`, the whole text is one word. Throws refusal, also for what growth.h bounds.
   explicit pretokenizer(const std::optional<json_field>& field);
 
   // Writes the words of `text` to `out`, with the text as the steps changed it. `opens`: `text` is the start
@@ -51,9 +52,10 @@ class pretokenizer {
   };
 
  private:
-  void add(const json_field& field);
-  void add_byte_level(const json_field& field);
-  void add_metaspace(const json_field& field);
+  void add(const json_field& field, growth& so_far);
+  // The steps of a rule, and how many times as long they may make a text.
+  double add_byte_level(const json_field& field);
+  double add_metaspace(const json_field& field);
 
   std::vector<std::variant<split, by_class, leading_space, byte_level, metaspace>> steps_;
 };

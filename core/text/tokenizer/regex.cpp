@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include "core/text/tokenizer/unicode.h"
@@ -82,6 +83,13 @@ void regex::find(std::string_view text, std::vector<span_of_text>& out) const {
   }
 }
 
+// Not PCRE2_INFO_MINLENGTH, which counts what is looked at behind the match, too.
+std::size_t regex::shortest_match() const {
+  std::uint32_t may_be_empty = 1;
+  pcre2_pattern_info(static_cast<const pcre2_code*>(code_.get()), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
+  return may_be_empty ? 0 : 1;
+}
+
 pattern::pattern(const json_field& at) : what_(std::string()) {
   const json_field field = at.find("String") ? at.at("String") : at.at("Regex");
   if (field.text().empty()) field.bad("must not be empty");
@@ -98,6 +106,13 @@ void pattern::find(std::string_view text, std::vector<span_of_text>& out) const 
   for (std::size_t at = text.find(literal); at != text.npos; at = text.find(literal, at + literal.size())) {
     out.push_back({at, at + literal.size()});
   }
+}
+
+double pattern::growth_of(std::string_view by) const {
+  const auto* r = std::get_if<regex>(&what_);
+  const std::size_t shortest = r ? r->shortest_match() : std::get<std::string>(what_).size();
+  const auto size = static_cast<double>(by.size());
+  return shortest == 0 ? 1 + size : std::max(1.0, size / static_cast<double>(shortest));
 }
 
 std::string pattern::replace(std::string_view text, std::string_view by) const {

@@ -31,6 +31,8 @@ class regex {
   // Appends every match in `text`, from left to right, without overlap. Where PCRE2 gives up because of one
   // of its limits, the search ends. REQUIRES: `text` is valid UTF-8.
   void find(std::string_view text, std::vector<span_of_text>& out) const;
+  // No match has fewer characters.
+  std::size_t shortest_match() const;
 
  private:
   void compile(std::string_view pattern, std::string& complaint);
@@ -49,6 +51,8 @@ class pattern {
   void find(std::string_view text, std::vector<span_of_text>& out) const;
   // `text` with every match replaced.
   std::string replace(std::string_view text, std::string_view by) const;
+  // How many times as long replace() may make a text; at least 1.
+  double growth_of(std::string_view by) const;
 
  private:
   std::variant<std::string, regex> what_;

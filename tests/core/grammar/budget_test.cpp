@@ -257,7 +257,7 @@ TEST_CASE("who asks while another compiles is told when that one has settled", "
   CHECK(a.cache.ask(key, a.time.now(), {}).compile);  // nothing is known of it
 }
 
-TEST_CASE("a refusal is known for a while, a deadline never", "[grammar]") {
+TEST_CASE("a refusal is known for a while, one for a deadline for some seconds", "[grammar]") {
   asked a;
   const auto wrong = text_of(kind::regex, "(");
   CHECK(a.get(wrong).has_error());
@@ -269,8 +269,27 @@ TEST_CASE("a refusal is known for a while, a deadline never", "[grammar]") {
   CHECK(a.compiled == 2);
   const auto key = key_of(text_of(kind::regex, "late"), "v");
   CHECK(a.cache.ask(key, a.time.now(), {}).compile);
+  CHECK_FALSE(a.cache.find(key, a.time.now()));
   a.cache.settle(key, weir::core::make_error(errc::overloaded, "late"), a.time.now());
+  a.time.advance(std::chrono::seconds(4));
+  const auto again = a.cache.ask(key, a.time.now(), {});
+  REQUIRE(again.known);
+  CHECK(again.known->error().retry_after_ms == 6'000);
+  CHECK(a.cache.find(key, a.time.now())->has_error());
+  a.time.advance(std::chrono::seconds(6));
+  CHECK_FALSE(a.cache.find(key, a.time.now()));
   CHECK(a.cache.ask(key, a.time.now(), {}).compile);
+}
+
+TEST_CASE("refusals that are kept stay within the bytes of the cache", "[grammar]") {
+  asked a({.max_bytes = 10'000});
+  for (int i = 0; i < 1'000; ++i) {
+    const auto key = key_of(text_of(kind::regex, std::to_string(i)), "v");
+    REQUIRE(a.cache.ask(key, a.time.now(), {}).compile);
+    a.cache.settle(key, weir::core::make_error(errc::overloaded, "late"), a.time.now());
+  }
+  CHECK(a.cache.bytes() <= 10'000);
+  CHECK(a.cache.size() < 40);
 }
 
 TEST_CASE("a cache holds its bytes, and what was asked for least recently goes first", "[grammar]") {

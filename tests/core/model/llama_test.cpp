@@ -135,11 +135,13 @@ TEST_CASE("a step runs each weight through one product, whatever the batch holds
 }
 
 TEST_CASE(
-    "on a device single operations take what their largest step needs at warm-up, or the model is refused") {
+    "single operations take what their largest step needs at warm-up, on the host too, or the model is "
+    "refused") {
   static const auto real = kernels::reference_backend();
   static std::uint64_t room = 0, taken = 0;  // bytes: the most that is allocated; what was allocated
+  taken = 0;
   auto device = std::make_shared<kernels::backend>(*real);
-  device->on_host = false;
+  device->on_host = GENERATE(false, true);
   device->do_allocate = [](void* self, std::uint64_t bytes) -> void* {
     if (taken + bytes > room) return nullptr;
     taken += bytes;
@@ -169,6 +171,14 @@ TEST_CASE(
   }
   CHECK(m->forward(b).has_value());
   CHECK(taken == room);
+
+  // More than that is a fault of the server's memory, and of no request.
+  batch larger;
+  larger.slices.push_back(sequences.back().slice(0, prompt_rows + batch_size + 1, -1));
+  larger.tokens = random_ids(r, prompt_rows + batch_size + 1);
+  const auto no_memory = m->forward(larger);
+  REQUIRE(!no_memory);
+  CHECK(no_memory.error().code == errc::unavailable);
 }
 
 TEST_CASE("a step that nobody draws from computes no logits") {

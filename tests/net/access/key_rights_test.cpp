@@ -161,6 +161,27 @@ TEST_CASE("keys: limits are refused with 429 and told in headers, on streams too
   CHECK(stranger.header("x-ratelimit-limit-requests").empty());
 }
 
+TEST_CASE("keys: texts that are tokenised or counted use up a key's limits") {
+  for (const auto& [path, body] :
+       {std::pair{"/v1/tokenize", R"({"text":"T"})"}, std::pair{"/v1/detokenize", R"({"ids":[T]})"},
+        std::pair{"/v1/messages/count_tokens", R"({"messages":[{"role":"user","content":"T"}]})"}}) {
+    INFO(path);
+    rights_server s("k tokens_per_min=100\nfree\n");
+    std::string large = body;
+    const bool ids = large.find("ids") != large.npos;
+    std::string text = ids ? "1" : "x";
+    for (int i = 1; i < 300; ++i) text += ids ? ",1" : "x";
+    large.replace(large.find('T'), 1, text);
+    CHECK(s.as("k", "POST", path, large).status == 200);
+    const auto no = s.as("k", "POST", path, large);
+    CHECK(no.status == 429);
+    CHECK(no.error().at("code") == "rate_limited");
+    CHECK(std::stoi(std::string(no.header("retry-after-ms"))) > 60'000);
+    CHECK(s.as("k", "POST", "/v1/completions", R"({"prompt":"x","max_tokens":1})").status == 429);
+    CHECK(s.as("free", "POST", path, large).status == 200);
+  }
+}
+
 TEST_CASE("keys: a key's priority is the highest that its requests may name") {
   rights_server s("k priority=-1\n");
   const auto no = s.as("k", "POST", "/v1/completions", R"({"prompt":"x","priority":0})");

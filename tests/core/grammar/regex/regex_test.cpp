@@ -276,4 +276,31 @@ TEST_CASE("expressions that would need endless states are refused within bounds"
   CHECK(parse_regex(pool, std::string(70'000, 'a')).has_error());
 }
 
+TEST_CASE("a language whose texts are long or come late is not taken for an empty one", "[grammar]") {
+  const auto inside = [](regex_pool& pool, const char* source, regex_id other) {
+    const auto r = parse_regex(pool, source);
+    REQUIRE(r.has_value());
+    return pool.both(*r, other);
+  };
+  regex_pool pool;
+  const auto long_text = pool.repeat(pool.bytes(byte_set().set()), 1'000, unbounded);
+  CHECK(pool.live(inside(pool, "(ab|a.{5})*", long_text)));
+  CHECK(pool.live(
+      inside(pool, "(a|b)*a(a|b){18}", pool.any_number(pool.either(pool.byte('a'), pool.byte('b'))))));
+  CHECK(pool.live(inside(pool, "(a{1,100000}){1,100000}b", pool.complement(pool.byte('b')))));
+  CHECK_FALSE(pool.exhausted());
+}
+
+TEST_CASE("a search that gives up finds nothing empty, and the pool says so", "[grammar]") {
+  regex_pool pool;
+  const auto x = parse_regex(pool, "(a|b)*a(a|b){24}"), y = parse_regex(pool, "(a|b)*b(a|b){24}");
+  CHECK(pool.live(pool.both(*x, *y)));  // empty, but nobody can tell
+  CHECK(pool.exhausted());
+  CHECK_FALSE(pool.failure().empty());
+  regex_pool small(2'000);  // the same where it has no room for more terms
+  const auto z = parse_regex(small, "(a|b)*a(a|b){24}"), w = parse_regex(small, "(a|b)*b(a|b){24}");
+  CHECK(small.live(small.both(*z, *w)));
+  CHECK(small.exhausted());
+}
+
 }  // namespace weir::tests::regex_test

@@ -241,4 +241,27 @@ TEST_CASE("an object may have more than a thousand members that can be left out"
   CHECK(s.refused_at(R"({"m450":null,"m7":null})") == 16u);
 }
 
+TEST_CASE("a schema that takes too much to search is never called one that nothing satisfies", "[grammar]") {
+  const schema_under_test far(R"({"type":"string","minLength":1000,"pattern":"(ab|a.{5})*"})");
+  REQUIRE(far.constraint);
+  const schema_under_test whole(R"re({"type":"string","minLength":1000,"pattern":"^(ab|a.{5})*$"})re");
+  REQUIRE(whole.constraint);
+  CHECK(whole.accepts('"' + std::string(1'002, 'a') + '"'));
+  CHECK_FALSE(whole.accepts('"' + std::string(996, 'a') + '"'));
+  const schema_under_test late(R"re({"type":"string","minLength":1,"pattern":"^(a|b)*a(a|b){18}$"})re");
+  REQUIRE(late.constraint);
+  CHECK(late.accepts("\"ba" + std::string(18, 'b') + '"'));
+  CHECK_FALSE(late.accepts("\"ab" + std::string(18, 'b') + '"'));
+  for (
+      const char* hard :
+      {R"re({"type":"string","allOf":[{"pattern":"^(a|b)*a(a|b){24}$"},{"pattern":"^(a|b)*b(a|b){24}$"}]})re",
+       R"re({"type":"object","minProperties":1,"additionalProperties":false,"patternProperties":
+                {"^(a|b)*a(a|b){24}$":{}},"propertyNames":{"pattern":"^(a|b)*b(a|b){24}$"}})re"}) {
+    const schema_under_test unknown(hard);
+    REQUIRE(unknown.refusal);
+    CHECK(unknown.refusal->message.find("too large") != std::string::npos);
+    CHECK(unknown.refusal->message.find("no text") == std::string::npos);
+  }
+}
+
 }  // namespace weir::tests::schema_test

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/text/template/template.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/published_templates.h"
 
 namespace weir::tests::hostile_test {
@@ -55,6 +56,58 @@ TEST_CASE("hostile template: endless work ends by steps") {
     CAPTURE(source);
     CHECK_THAT(outcome(source), Catch::Contains("more than") || Catch::Contains("deeper than"));
   }
+}
+
+TEST_CASE("hostile template: a search is charged by what it looks at") {
+  // Each place of `t` agrees with half of `u`: the search looks at a billion bytes.
+  const std::string texts = "{% set t = 'a' * 65536 %}{% set u = 'a' * 32768 ~ 'b' %}";
+  for (const char* use : {"{{ t.find(u) }}", "{{ t.rfind(u) }}", "{{ t.count(u) }}", "{{ t.split(u) }}",
+                          "{{ t.rsplit(u) }}", "{{ t.replace(u, 'c') }}", "{{ t | replace(u, 'c') }}",
+                          "{{ u in t }}", "{{ u is in t }}", "{{ t.partition(u) }}", "{{ t.rpartition(u) }}",
+                          "{{ ('\u00e9' * 65536).strip('\u00e8' * 65536 ~ '\u00e9') }}"}) {
+    CAPTURE(use);
+    CHECK_THAT(outcome(texts + use), Catch::Contains("more than"));
+  }
+}
+
+TEST_CASE("hostile template: a look at every character is charged wherever it is taken") {
+  const std::string text = "{% set t = ' ' * 4000000 %}{% for i in range(9999) %}{% set x = ";
+  for (const char* use :
+       {"t | length", "t[5000000]", "t | int", "t | float", "t | wordcount", "t | truncate(9)", "t.ljust(1)",
+        "t.zfill(1)", "t.isalpha()", "t.removeprefix(t ~ 'x')", "t.find('x')", "t.find('x', 3)", "t is upper",
+        "t.splitlines()", "{t: 1}[t]", "{1: 2} | tojson(indent=t)"}) {
+    CAPTURE(use);
+    CHECK_THAT(outcome(text + use + " %}{% endfor %}"), Catch::Contains("more than"));
+  }
+}
+
+TEST_CASE("hostile template: names and members are found at a cost") {
+  std::string many;
+  for (int i = 0; i < 30'000; ++i) many += "{% set a" + std::to_string(i) + " = 1 %}";
+  CHECK_THAT(outcome(many), Catch::Contains("steps"));
+  CHECK_THAT(outcome("{% macro m(n, l) %}{% set c = cycler(*l) %}{{ m(n, l) if n else '' }}{% endmacro %}"
+                     "{{ m(1, range(99999) | list) }}"),
+             Catch::Contains("bytes"));
+}
+
+TEST_CASE("hostile template: a rendering ends with its time, and when nobody waits for it") {
+  const auto p = jinja::program::compile("{% for i in range(9999) %}{{ i }}{% endfor %}");
+  REQUIRE(p.has_value());
+  const js::object nothing;
+  const jinja::variables given{nothing, nothing, weir::tests::published_now};
+  weir::tests::manual_clock time;
+  jinja::limits timed = most();
+  timed.time = &time;
+  timed.deadline = time.now() + std::chrono::seconds(1);
+  CHECK((*p)->render(given, timed).has_value());
+  time.advance(std::chrono::seconds(1));
+  REQUIRE((*p)->render(given, timed).has_error());
+  CHECK_THAT((*p)->render(given, timed).error().message, Catch::Contains("too long"));
+  int asked = 0;
+  jinja::limits watched = most();
+  watched.gone = [&] { return ++asked == 3; };
+  REQUIRE((*p)->render(given, watched).has_error());
+  CHECK(asked == 3);
 }
 
 TEST_CASE("hostile template: huge values and outputs end by bytes") {

@@ -66,4 +66,18 @@ TEST_CASE("normalized tokens are found in normalized text in their normalized sp
   CHECK(t->encode("x y", {.add_special = false}) == std::vector<token_id>{300});
 }
 
+TEST_CASE("an added token of hundreds of bytes is refused, since every place of a text is compared with it") {
+  const auto fine = [](std::size_t bytes) {
+    const boost::json::value tokens{added(1, std::string(bytes, 'a'))};
+    try {
+      added_tokens(json_field(tokens, "added_tokens"), normalizer(std::nullopt));
+    } catch (const refusal&) {
+      return false;
+    }
+    return true;
+  };
+  CHECK(fine(256));
+  CHECK_FALSE(fine(257));
+}
+
 }  // namespace weir::tests::added_tokens_test

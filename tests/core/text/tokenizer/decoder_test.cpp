@@ -74,4 +74,22 @@ TEST_CASE("cleaning up takes the space before English punctuation and contractio
         "Isn't it, you 'll say'maybe '? I'm, he's.");
 }
 
+TEST_CASE("decoders that make a piece much longer, and thousands of them, are refused by name") {
+  const auto complaint = [](const std::string& step, int times) {
+    std::string all = R"({"type":"Sequence","decoders":[)";
+    for (int i = 0; i < times; ++i) all += (i > 0 ? "," : "") + step;
+    try {
+      parse((all + "]}").c_str());
+    } catch (const refusal& r) {
+      return r.why.message;
+    }
+    return std::string();
+  };
+  CHECK(complaint(R"({"type":"Replace","pattern":{"String":"a"},"content":"aaa"})", 6)
+            .find("decoder 'Replace' makes a text more than 32 times") != std::string::npos);
+  CHECK(
+      complaint(R"({"type":"ByteFallback"})", 2'000).find("decoder 'ByteFallback' is one of more than 64") !=
+      std::string::npos);
+}
+
 }  // namespace weir::tests::decoder_test

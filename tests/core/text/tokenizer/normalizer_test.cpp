@@ -79,4 +79,34 @@ TEST_CASE("a normalizer that is not known is refused by name and place") {
         "normalizer.normalizers[1]: normalizer 'Precompiled' is not supported yet");
 }
 
+namespace {
+
+std::string sequence_of(const std::string& step, int times) {
+  std::string out = R"({"type":"Sequence","normalizers":[)";
+  for (int i = 0; i < times; ++i) out += (i > 0 ? "," : "") + step;
+  return out + "]}";
+}
+
+}  // namespace
+
+TEST_CASE("rules that make a text much longer, and thousands of rules, are refused by name") {
+  const std::string long_text(31, 'b');
+  const std::string grows = R"({"type":"Replace","pattern":{"String":"b"},"content":")" + long_text + "\"}";
+  CHECK(complaint(sequence_of(grows, 1).c_str()).empty());
+  CHECK(complaint(sequence_of(grows, 6).c_str()) ==
+        "normalizer.normalizers[1]: normalizer 'Replace' makes a text more than 32 times as long, together "
+        "with "
+        "the rules before it");
+  for (const char* empty : {"b*", "(?=b)", "x?|"}) {  // a match of no bytes, between any two characters
+    CAPTURE(empty);
+    const auto between = fmt::format(R"({{"type":"Replace","pattern":{{"Regex":"{}"}},"content":"{}"}})",
+                                     empty, long_text + "b");
+    CHECK(complaint(between.c_str()).find("'Replace' makes a text") != std::string::npos);
+  }
+  CHECK(complaint(sequence_of(R"({"type":"Prepend","prepend":"b"})", 6).c_str()).find("'Prepend'") !=
+        std::string::npos);
+  CHECK(complaint(sequence_of(R"({"type":"Lowercase"})", 2'000).c_str()) ==
+        "normalizer.normalizers[64]: normalizer 'Lowercase' is one of more than 64 rules");
+}
+
 }  // namespace weir::tests::normalizer_test

@@ -41,4 +41,14 @@ TEST_CASE("a template without its text, or with an unknown token, is an error") 
   CHECK_THROWS_AS(parse(R"({"type":"Other"})"), refusal);
 }
 
+TEST_CASE("post-processors that put thousands of tokens around a text are refused by name") {
+  std::string all = R"({"type":"Sequence","processors":[)";
+  for (int i = 0; i < 2'000; ++i)
+    all += std::string(i > 0 ? "," : "") + R"({"type":"BertProcessing","sep":["e",4],"cls":["b",3]})";
+  CHECK_THROWS_AS(parse((all + "]}").c_str()), refusal);
+  std::string single = R"({"type":"TemplateProcessing","special_tokens":{"b":{"ids":[1]}},"single":[)";
+  for (int i = 0; i < 2'000; ++i) single += R"({"SpecialToken":{"id":"b"}},)";
+  CHECK_THROWS_AS(parse((single + R"({"Sequence":{"id":"A"}}]})").c_str()), refusal);
+}
+
 }  // namespace weir::tests::post_processor_test

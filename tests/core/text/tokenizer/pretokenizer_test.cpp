@@ -89,4 +89,25 @@ TEST_CASE("a pre-tokenizer that is not known is refused by name") {
   CHECK_THROWS_AS(words(R"({"type":"Split","pattern":{"String":"a"},"behavior":"Sideways"})", "a"), refusal);
 }
 
+TEST_CASE("pre-tokenizers that make a text much longer, and thousands of them, are refused by name") {
+  const auto complaint = [](const std::string& step, int times) {
+    std::string all = R"({"type":"Sequence","pretokenizers":[)";
+    for (int i = 0; i < times; ++i) all += (i > 0 ? "," : "") + step;
+    try {
+      words(all + "]}", "a");
+    } catch (const refusal& r) {
+      return r.why.message;
+    }
+    return std::string();
+  };
+  const char* bytes = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})";
+  CHECK(complaint(bytes, 5).empty());
+  CHECK(complaint(bytes, 40).find("pre-tokenizer 'ByteLevel' makes a text more than 32 times") !=
+        std::string::npos);
+  CHECK(complaint(R"({"type":"ByteLevel"})", 3).find("'ByteLevel'") != std::string::npos);
+  CHECK(complaint(R"({"type":"Metaspace","replacement":"▁"})", 3).find("'Metaspace'") != std::string::npos);
+  CHECK(complaint(R"({"type":"Split","pattern":{"String":"a"},"behavior":"Isolated"})", 20'000) ==
+        "pre_tokenizer.pretokenizers[64]: pre-tokenizer 'Split' is one of more than 64 rules");
+}
+
 }  // namespace weir::tests::pretokenizer_test
