@@ -4,6 +4,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "net/http/text_bodies.h"
 #include "net/metrics/metrics.h"
 #include "net/metrics/prometheus.h"
 #include "net/metrics/resident.h"
@@ -87,26 +88,23 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
 
 // ---- text
 
+reply made_reply(std::shared_ptr<body_parts> source) {
+  reply r;
+  r.source = std::move(source);
+  return r;
+}
+
 asio::awaitable<reply> tokenize(hub& h, std::string_view body, const bearer& from) {
   auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto begin = [&](auto done) {
-    h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
+    h.server().service.tokenize(asked->model, std::move(asked->text), asked->add_special, h.executor(),
+                                std::move(done));
   };
   auto got = co_await answer_of<core::result<actors::tokenized>>(begin);
   if (!got) co_return error_reply(got.error());
-  std::string out = R"({"ids":[)";
-  for (core::token_id id : got->ids) {
-    if (out.back() != '[') out += ',';
-    append_number(out, std::int64_t{id});
-  }
-  out += R"(],"pieces":[)";
-  for (const std::string& piece : got->pieces) {
-    if (out.back() != '[') out += ',';
-    append_json_string(out, piece);
-  }
-  co_return json_reply(out + "]}");
+  co_return made_reply(tokenized_body(std::move(*got)));
 }
 
 asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& from) {
@@ -114,13 +112,11 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& f
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto begin = [&](auto done) {
-    h.server().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
+    h.server().service.detokenize(asked->model, std::move(asked->ids), h.executor(), std::move(done));
   };
-  auto got = co_await answer_of<core::result<std::string>>(begin);
+  auto got = co_await answer_of<core::result<actors::detokenized>>(begin);
   if (!got) co_return error_reply(got.error());
-  std::string out;
-  append_object(out, [&] { append_text(out, "text", *got); });
-  co_return json_reply(std::move(out));
+  co_return made_reply(detokenized_body(std::move(*got)));
 }
 
 asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {
