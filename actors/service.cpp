@@ -292,21 +292,29 @@ std::optional<load_state> service::loading() const {
 
 void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
                        std::function<void(core::result<tokenized>)> done, const text_client& from) {
+  using answer = core::result<tokenized>;
+  struct held_text {
+    std::string text;
+    core::memory_hold memory;
+  };
+  const auto held = std::make_shared<held_text>(held_text{std::move(text), core::memory_hold(p_->memory)});
+  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
   text_pool::task work;
   work.key = from.key;
-  work.bytes = text.size();
-  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
-  work.run = [counted, p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex,
-              done] {
+  work.bytes = held->text.size();
+  if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
+  work.run = [counted, p = p_.get(), model = std::move(model), held, add_special, ex, done] {
     const auto m = p->list.find(model);
-    if (!m) return post_call(ex, done, core::result<tokenized>(m.error()));
-    tokenized t;
-    t.ids = (*m)->tokenizer->encode(text, {.add_special = add_special, .parse_special = true});
-    for (auto id : t.ids) t.pieces.push_back((*m)->tokenizer->piece(id));
+    if (!m) return post_call(ex, done, answer(m.error()));
+    tokenized t{{}, (*m)->tokenizer, core::memory_hold(p->memory)};
+    t.ids = t.tokenizer->encode(held->text, {.add_special = add_special, .parse_special = true});
+    t.ids.shrink_to_fit();
     counted->used(t.ids.size());
-    post_call(ex, done, core::result<tokenized>(std::move(t)));
+    if (!t.memory.resize(t.ids.size() * sizeof(core::token_id)))
+      return post_call(ex, done, answer(no_memory_for_clients()));
+    post_call(ex, done, answer(std::move(t)));
   };
-  work.refuse = [ex, done](core::error why) { post_call(ex, done, core::result<tokenized>(std::move(why))); };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
   p_->pool.post(std::move(work));
 }
 
@@ -340,31 +348,37 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
 }
 
 void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
-                         std::function<void(core::result<std::string>)> done, const text_client& from) {
+                         std::function<void(core::result<detokenized>)> done, const text_client& from) {
+  using answer = core::result<detokenized>;
+  struct held_ids {
+    std::vector<std::int64_t> ids;
+    core::memory_hold memory;
+  };
+  const auto held = std::make_shared<held_ids>(held_ids{std::move(ids), core::memory_hold(p_->memory)});
+  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
   text_pool::task work;
   work.key = from.key;
-  work.bytes = ids.size() * sizeof(std::int64_t);
-  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
-  work.run = [counted, p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
-    counted->used(ids.size());
+  work.bytes = held->ids.size() * sizeof(std::int64_t);
+  if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
+  work.run = [counted, p = p_.get(), model = std::move(model), held, ex, done] {
+    counted->used(held->ids.size());
     const auto m = p->list.find(model);
-    if (!m) return post_call(ex, done, core::result<std::string>(m.error()));
+    if (!m) return post_call(ex, done, answer(m.error()));
     const auto& t = *(*m)->tokenizer;
     std::vector<core::token_id> known;
-    for (auto id : ids) {
+    for (auto id : held->ids) {
       if (id < 0 || id >= t.vocab_size())
         return post_call(ex, done,
-                         core::result<std::string>(core::bad_param(
-                             "ids", "ids: {} is outside the vocabulary (0 to {})", id, t.vocab_size() - 1)));
+                         answer(core::bad_param("ids", "ids: {} is outside the vocabulary (0 to {})", id,
+                                                t.vocab_size() - 1)));
       known.push_back(static_cast<core::token_id>(id));
     }
-    post_call(ex, done,
-              core::result<std::string>(
-                  t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()})));
+    detokenized out{t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}),
+                    core::memory_hold(p->memory)};
+    if (!out.memory.resize(out.text.capacity())) return post_call(ex, done, answer(no_memory_for_clients()));
+    post_call(ex, done, answer(std::move(out)));
   };
-  work.refuse = [ex, done](core::error why) {
-    post_call(ex, done, core::result<std::string>(std::move(why)));
-  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
   p_->pool.post(std::move(work));
 }
 

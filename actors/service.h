@@ -66,8 +66,18 @@ struct readiness { bool ready = false; std::string reason; };
 // How far the load of a model is, in bytes. `total` is 0 until the model's files were looked at.
 struct load_state { std::string model; std::uint64_t done = 0, total = 0; };
 
-// Token ids and the text of each.
-struct tokenized { std::vector<core::token_id> ids; std::vector<std::string> pieces; };
+// A text's tokens. `memory` counts the ids for as long as they are held.
+struct tokenized {
+  std::vector<core::token_id> ids;
+  std::shared_ptr<const core::tokenizer> tokenizer;  // spells them; never null
+  core::memory_hold memory;
+};
+
+// The text of token ids. `memory` counts it for as long as it is held.
+struct detokenized {
+  std::string text;
+  core::memory_hold memory;
+};
 
 // For tests: a service without threads of its own. Everything it does is determined by the executor's order.
 struct simulation {
@@ -123,7 +133,7 @@ class service {
   // Text of `ids`, special tokens included, made in the text pool. Errors as tokenize(), and an id outside
   // the vocabulary.
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
-                  std::function<void(core::result<std::string>)> done, const text_client& from = {});
+                  std::function<void(core::result<detokenized>)> done, const text_client& from = {});
 
   // Live jobs, the youngest first; then the last 1,000 ended ones, the latest first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);

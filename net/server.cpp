@@ -180,6 +180,7 @@ asio::awaitable<void> server::parts::accept_one(listening& on, const std::shared
 reserve::place server::parts::accept_with_reserve(listening& on, tcp::socket& socket, error_code& ec) {
   reserve::place place = on.where.reserve->enter();
   if (place) on.acceptor.accept(socket, ec);
+  if (ec) return {};
   return place;
 }
 

@@ -35,15 +35,21 @@ whole_answer answer_of(reply r, const answer_form& form, const answer_headers& l
   return m;
 }
 
-events_header events_of(const answer_form& form, const answer_headers& limits, bool goes_on) {
-  events_header m{http::status::ok, form.version};
+pieces_header header_of(const reply& r, const answer_form& form, const answer_headers& limits, bool goes_on) {
+  pieces_header m{static_cast<http::status>(r.status), form.version};
   m.keep_alive(goes_on);
   m.chunked(form.version >= 11);
-  m.set(http::field::content_type, "text/event-stream");
-  m.set(http::field::cache_control, "no-store");
-  m.set("X-Accel-Buffering", "no");
+  m.set(http::field::content_type, r.content_type);
+  for (const auto& [name, value] : r.headers) m.set(name, value);
   add_common_headers(m, form, limits);
   return m;
+}
+
+reply events_reply() {
+  reply r;
+  r.content_type = "text/event-stream";
+  r.headers = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}};
+  return r;
 }
 
 }  // namespace weir::net

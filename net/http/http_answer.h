@@ -1,4 +1,5 @@
-// http_answer.h — makes the messages in which answers go out: a whole answer, or the header before events.
+// http_answer.h — makes the messages in which answers go out: a whole answer, or the header of one that is
+// sent in pieces.
 //
 // Pure functions: any thread.
 #pragma once
@@ -26,13 +27,17 @@ struct answer_form {
 
 using answer_headers = std::vector<std::pair<std::string, std::string>>;
 using whole_answer = boost::beast::http::response<boost::beast::http::string_body>;
-using events_header = boost::beast::http::response<boost::beast::http::empty_body>;
+using pieces_header = boost::beast::http::response<boost::beast::http::empty_body>;
 
 // `limits`: the rate limit headers of the client. `goes_on`: another request may follow. A reply may have its
 // own Access-Control-Allow-Origin. A HEAD is answered with the length of the body and without the body.
 whole_answer answer_of(reply r, const answer_form& form, const answer_headers& limits, bool goes_on);
 
-// The header of server-sent events, whose body comes in chunks; in HTTP/1.0 the connection's end is its end.
-events_header events_of(const answer_form& form, const answer_headers& limits, bool goes_on);
+// The header of an answer whose body comes in chunks; in HTTP/1.0 the connection's end is its end. The body
+// of `r` is not read.
+pieces_header header_of(const reply& r, const answer_form& form, const answer_headers& limits, bool goes_on);
+
+// A reply whose body is server-sent events.
+reply events_reply();
 
 }  // namespace weir::net

@@ -21,12 +21,29 @@ std::int64_t unix_seconds() {
 
 using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
 
-// Logprobs of the published tokens from `from` on; nullopt: the client did not ask for them. `characters`:
-// number of characters of text before these tokens.
-std::optional<logprobs_part> logprobs_of(const actors::job_stream& job, std::uint32_t from,
+// Logprobs of the tokens `from` to `to` - 1; nullopt: the client did not ask for them. `characters`: number
+// of characters of text before these tokens.
+std::optional<logprobs_part> logprobs_of(const actors::job_stream& job, std::uint32_t from, std::uint32_t to,
                                          std::uint64_t characters) {
   if (!job.log().has_logprobs() || !job.tokenizer()) return std::nullopt;
-  return logprobs_part{&job.log(), job.tokenizer().get(), from, job.published(), characters};
+  return logprobs_part{&job.log(), job.tokenizer().get(), from, to, characters};
+}
+
+// The end of the piece of news that begins at token `from`: bounded in text, ids and logprobs, so that no
+// event keeps the shard for long.
+std::uint32_t end_of_piece(const actors::token_log& log, std::uint32_t from) {
+  constexpr std::uint32_t most_ids = 8192;
+  const std::uint32_t most = log.has_logprobs() ? most_tokens_of_a_frame(log) : most_ids;
+  return log.whole_part(from, std::min(log.piece_end(from, body_parts::piece_bytes), from + most));
+}
+
+// Takes the first piece off a text in UTF-8: whole characters.
+std::string_view take_piece(std::string_view& text) {
+  std::size_t end = std::min(text.size(), body_parts::piece_bytes);
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  const std::string_view piece = text.substr(0, end);
+  text.remove_prefix(end);
+  return piece;
 }
 
 // Encodes answers for OpenAI's routes. The encoder of every dialect has these members, and its events have
@@ -47,20 +64,19 @@ struct openai_encoder {
     head.warnings = first.warnings();
     return head;
   }
-  std::string whole(const jobs& all) const {
+  reply whole(const jobs& all) const {
     std::vector<openai::choice> choices;
-    for (const auto& job : all) {
-      openai::choice& c = choices.emplace_back();
-      c.text = job->prompt_text();
-      job->text_of(0, job->published(), c.text);
-      c.how = job->ended();
-      c.logprobs = logprobs_of(*job, 0, 0);
-      c.tokenizer = job->tokenizer().get();
-      if (!with_ids) continue;
-      c.token_ids.emplace();
-      for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
-    }
-    return openai::response_body(dialect, head_of(*all.front()), choices, n);
+    for (const auto& job : all)
+      choices.push_back({.log = &job->log(),
+                         .how = job->ended(),
+                         .with_ids = with_ids,
+                         .prompt = job->prompt_text(),
+                         .logprobs = logprobs_of(*job, 0, job->published(), 0),
+                         .tokenizer = job->tokenizer().get()});
+    reply r;
+    r.source =
+        std::make_shared<body_parts>(openai::response_body(dialect, head_of(*all.front()), choices, n));
+    return r;
   }
   openai::event_writer events(const actors::job_stream& first) const {
     return openai::event_writer(dialect, head_of(first), include_usage, n);
@@ -77,11 +93,11 @@ struct anthropic_encoder {
   anthropic::identity identity_of(const actors::job_stream& job) const {
     return {anthropic::message_id(job.id()), job.model().empty() ? model : job.model(), request_id};
   }
-  std::string whole(const jobs& all) const {
+  reply whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();
     std::string text;
     job.text_of(0, job.published(), text);
-    return anthropic::response_body(identity_of(job), text, job.ended(), asked);
+    return json_reply(anthropic::response_body(identity_of(job), text, job.ended(), asked));
   }
   anthropic::event_writer events(const actors::job_stream& first) const {
     return anthropic::event_writer(identity_of(first), first.prompt_tokens(), asked);
@@ -173,10 +189,11 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   if (failed) {
     out = error_reply(*failed);
   } else {
-    out.body = encoder.whole(all);
+    out = encoder.whole(all);
   }
-  all.clear();  // if one choice was refused or has failed, this cancels the others
-  co_return co_await write(std::move(out));
+  if (failed) all.clear();                              // cancels the other choices
+  const bool goes_on = co_await write(std::move(out));  // what the answer was made of is counted until then
+  co_return goes_on;
 }
 
 // A choice that fails ends the answer, and its error is the last event. The caller then cancels the other
@@ -185,27 +202,44 @@ template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
   if (form_.version < 11) state_.end_after_answer();
   const answer_headers limits = rate_limit_headers(from_, hub_.server().service.now());
-  events_header head = events_of(form_, limits, state_.goes_on());
-  co_await sender_.begin_events(std::move(head));
+  pieces_header head = header_of(events_reply(), form_, limits, state_.goes_on());
+  co_await sender_.begin(std::move(head));
+  sender_.begin_events();
 
   const auto events = encoder.events(*all.front());
   std::vector<shown_choice> shown(all.size());
   out_.clear();
-  for (std::uint32_t i = 0; i < all.size(); ++i) events.open(out_, i, all[i]->prompt_text());
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    std::string_view prompt = all[i]->prompt_text();
+    events.open(out_, i, take_piece(prompt));
+    while (!prompt.empty() || out_.size() >= body_parts::piece_bytes) {
+      co_await send_events(all, shown, false);
+      if (!prompt.empty()) events.piece(out_, i, take_piece(prompt), {}, {}, nullptr);
+    }
+  }
   for (;;) {
-    for (std::uint32_t i = 0; i < all.size(); ++i) show_news(events, *all[i], i, encoder.with_ids, shown[i]);
-    const auto failed = failure_of(all);
+    bool more = false;  // a choice has more news than one piece
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (show_news(events, *all[i], i, encoder.with_ids, shown[i])) more = true;
+      if (out_.size() >= body_parts::piece_bytes) co_await send_events(all, shown, false);
+    }
+    const auto failed = more ? std::nullopt : failure_of(all);
     const bool ended = failed || std::ranges::all_of(shown, &shown_choice::ended);
     if (failed) events.fail(out_, *failed);
     if (ended && !failed) events.end(out_, endings_of(all));
     if (sender_.silent_too_long() && out_.empty()) events.keep_alive(out_);
-    if (!out_.empty()) co_await sender_.write_chunk(out_, ended);
-    note_sent(all, shown);
-    out_.clear();
+    if (!out_.empty()) co_await send_events(all, shown, ended);
     if (ended || state_.at() == http_state::phase::client_gone) break;
-    co_await news_->wait();
+    if (!more) co_await news_->wait();
   }
   sender_.end_events();
+}
+
+asio::awaitable<void> http_session::send_events(const job_list& all, std::span<shown_choice> shown,
+                                                bool last) {
+  co_await sender_.write_chunk(out_, last);
+  note_sent(all, shown);
+  out_.clear();
 }
 
 void http_session::note_sent(const job_list& all, std::span<shown_choice> shown) {
@@ -216,25 +250,27 @@ void http_session::note_sent(const job_list& all, std::span<shown_choice> shown)
   }
 }
 
-// Appends to out_ the events for what is new in one choice.
+// Appends to out_ an event for what is new in one choice, or for the first piece of it. Returns whether there
+// is more.
 template <class Events>
-void http_session::show_news(const Events& events, const actors::job_stream& job, std::uint32_t index,
+bool http_session::show_news(const Events& events, const actors::job_stream& job, std::uint32_t index,
                              bool with_ids, shown_choice& shown) {
-  if (shown.ended) return;
-  shown.ended = job.state() == phase::done;
-  const std::uint32_t published = job.published();
+  if (shown.ended) return false;
+  const std::uint32_t published = job.published(), to = end_of_piece(job.log(), shown.tokens);
+  shown.ended = to == published && job.state() == phase::done;
   text_.clear();
-  job.text_of(shown.tokens, published, text_);
+  job.text_of(shown.tokens, to, text_);
   const bool failed = shown.ended && job.ended().fault;
-  if (text_.empty() && (failed || !shown.ended)) return;
+  if (text_.empty() && to == published && (failed || !shown.ended)) return false;
   ids_.clear();
-  for (std::uint32_t i = shown.tokens; with_ids && i < published; ++i) ids_.push_back(job.token_at(i));
-  const auto logprobs = logprobs_of(job, shown.tokens, shown.characters);
+  for (std::uint32_t i = shown.tokens; with_ids && i < to; ++i) ids_.push_back(job.token_at(i));
+  const auto logprobs = logprobs_of(job, shown.tokens, to, shown.characters);
   if (logprobs) shown.characters += characters_of(text_);
-  shown.tokens = published;
+  shown.tokens = to;
   events.piece(out_, index, text_, ids_,
                shown.ended && !failed ? events.finish(job.ended()) : std::string_view(),
                logprobs ? &*logprobs : nullptr);
+  return to < published;
 }
 
 }  // namespace weir::net

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "net/http/text_bodies.h"
 #include "net/metrics/metrics.h"
 #include "net/metrics/prometheus.h"
 #include "net/metrics/resident.h"
@@ -100,28 +101,25 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
 
 // ---- text
 
+reply made_reply(std::shared_ptr<body_parts> source) {
+  reply r;
+  r.source = std::move(source);
+  return r;
+}
+
 asio::awaitable<reply> tokenize(hub& h, std::string_view body, const bearer& from) {
   auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
-    h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), done, client);
+    h.server().service.tokenize(asked->model, std::move(asked->text), asked->add_special, h.executor(),
+                                std::move(done), client);
   };
   std::optional<key_refusal> no;
   auto got = co_await counted_answer_of<core::result<actors::tokenized>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
-  std::string out = R"({"ids":[)";
-  for (core::token_id id : got->ids) {
-    if (out.back() != '[') out += ',';
-    append_number(out, std::int64_t{id});
-  }
-  out += R"(],"pieces":[)";
-  for (const std::string& piece : got->pieces) {
-    if (out.back() != '[') out += ',';
-    append_json_string(out, piece);
-  }
-  co_return json_reply(out + "]}");
+  co_return made_reply(tokenized_body(std::move(*got)));
 }
 
 asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& from) {
@@ -129,15 +127,13 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& f
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
-    h.server().service.detokenize(asked->model, asked->ids, h.executor(), done, client);
+    h.server().service.detokenize(asked->model, std::move(asked->ids), h.executor(), std::move(done), client);
   };
   std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<std::string>>(h, from, no, call);
+  auto got = co_await counted_answer_of<core::result<actors::detokenized>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
-  std::string out;
-  append_object(out, [&] { append_text(out, "text", *got); });
-  co_return json_reply(std::move(out));
+  co_return made_reply(detokenized_body(std::move(*got)));
 }
 
 asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {

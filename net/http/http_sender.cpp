@@ -14,29 +14,45 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
+namespace {
+
+// Counts bytes in a hold until it is destroyed.
+class counted_bytes {
+ public:
+  counted_bytes(core::memory_hold& in, std::size_t bytes) : in_(in) { in_.force(bytes); }
+  counted_bytes(const counted_bytes&) = delete;
+  counted_bytes& operator=(const counted_bytes&) = delete;
+  ~counted_bytes() { in_.force(0); }
+
+ private:
+  core::memory_hold& in_;
+};
+
+}  // namespace
+
 asio::awaitable<void> http_sender::write(whole_answer m) {
+  const counted_bytes counted(waiting_, m.body().capacity());
   const write_under_way here(progress_);
   co_await http::async_write(stream_.socket(), m, asio::use_awaitable);
 }
 
 asio::awaitable<void> http_sender::write_bytes(std::string_view data) {
+  const counted_bytes counted(waiting_, data.size());
   const write_under_way here(progress_);
   co_await asio::async_write(stream_.socket(), asio::buffer(data), asio::use_awaitable);
 }
 
-asio::awaitable<void> http_sender::begin_events(events_header m) {
+asio::awaitable<void> http_sender::begin(pieces_header m) {
   chunked_ = m.chunked();
   http::response_serializer<http::empty_body> serializer(m);
-  {
-    const write_under_way here(progress_);
-    co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
-  }
-  silence_.emplace(keep_alive_);
+  const write_under_way here(progress_);
+  co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
 }
 
 asio::awaitable<void> http_sender::write_chunk(std::string_view data, bool last) {
   if (silence_) silence_->sent();
   if (!chunked_) co_return co_await write_bytes(data);
+  const counted_bytes counted(waiting_, data.size());
   const write_under_way here(progress_);
   const auto chunk = http::make_chunk(asio::const_buffer(data.data(), data.size()));
   co_await asio::async_write(stream_.socket(), chunk, asio::use_awaitable);

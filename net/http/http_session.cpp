@@ -42,7 +42,7 @@ http_session::http_session(std::shared_ptr<hub> h, const entrance& by, asio::ip:
       buffer_(hub_.limits().header_bytes + beyond_header),
       news_(std::make_shared<wake>(hub_.executor())),
       gate_(hub_.server().options, hub_.server().bearers, by),
-      sender_(stream_, hub_.limits()) {}
+      sender_(stream_, hub_.limits(), hub_.server().service.memory()) {}
 
 asio::awaitable<void> http_session::run() {
   auto self = shared_from_this();
@@ -236,9 +236,26 @@ asio::awaitable<bool> http_session::answer(const request& r, const route_match& 
 asio::awaitable<bool> http_session::write(reply r) {
   if (!r.code.empty()) hub_.counts().rejected.add(r.code);
   if (r.close) state_.end_after_answer();
+  const bool more = r.source && r.source->append(r.body);
+  if (more) co_return co_await write_pieces(std::move(r));
   const answer_headers limits = rate_limit_headers(from_, hub_.server().service.now());
   whole_answer m = answer_of(std::move(r), form_, limits, state_.goes_on());
   co_await sender_.write(std::move(m));
+  co_return state_.goes_on();
+}
+
+// The other work of the shard runs between two pieces, also where the client takes them at once.
+asio::awaitable<bool> http_session::write_pieces(reply r) {
+  if (form_.version < 11) state_.end_after_answer();
+  const answer_headers limits = rate_limit_headers(from_, hub_.server().service.now());
+  pieces_header head = header_of(r, form_, limits, state_.goes_on());
+  co_await sender_.begin(std::move(head));
+  for (bool more = true; more;) {
+    co_await sender_.write_chunk(r.body, false);
+    r.body.clear();
+    more = r.source->append(r.body);
+  }
+  co_await sender_.write_chunk(r.body, true);
   co_return state_.goes_on();
 }
 

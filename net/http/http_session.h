@@ -68,11 +68,15 @@ class http_session : public std::enable_shared_from_this<http_session> {
     bool ended = false;
   };
   template <class Events>
-  void show_news(const Events& events, const actors::job_stream& job, std::uint32_t index, bool with_ids,
+  bool show_news(const Events& events, const actors::job_stream& job, std::uint32_t index, bool with_ids,
                  shown_choice& shown);
+  // Writes out_, and empties it.
+  boost::asio::awaitable<void> send_events(const job_list& all, std::span<shown_choice> shown, bool last);
   void note_sent(const job_list& all, std::span<shown_choice> shown);
 
   boost::asio::awaitable<bool> write(reply r);
+  // Writes a body piece by piece. `r.body` is the first piece, and more follow.
+  boost::asio::awaitable<bool> write_pieces(reply r);
   boost::asio::awaitable<void> read_away_the_rest();
 
   void tick();

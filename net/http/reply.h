@@ -1,12 +1,14 @@
 // reply.h — an HTTP answer before it is written to a socket, and errors in OpenAI's shape.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "net/protocol/body_parts.h"
 
 namespace weir::net {
 
@@ -14,6 +16,7 @@ struct reply {
   unsigned status = 200;
   std::string content_type = "application/json";  // empty: there is no body
   std::string body;
+  std::shared_ptr<body_parts> source;  // what makes the body while it is sent; null: `body` is all of it
   std::vector<std::pair<std::string, std::string>> headers;  // beside those that every answer has
   std::string_view code;  // of an error, under which it is counted; lives as long as the program
   bool close = false;                                        // end the connection after it

@@ -115,8 +115,7 @@ std::string legible(std::string_view bytes) {
   return shortened(out);
 }
 
-void append_json_string(std::string& out, std::string_view utf8) {
-  out += '"';
+void append_json_text(std::string& out, std::string_view utf8) {
   std::size_t run = 0;
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     auto c = static_cast<unsigned char>(utf8[i]);
@@ -126,6 +125,11 @@ void append_json_string(std::string& out, std::string_view utf8) {
     run = i + 1;
   }
   out.append(utf8, run, utf8.size() - run);
+}
+
+void append_json_string(std::string& out, std::string_view utf8) {
+  out += '"';
+  append_json_text(out, utf8);
   out += '"';
 }
 

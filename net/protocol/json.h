@@ -39,6 +39,9 @@ std::string legible(std::string_view bytes);
 
 // Appends `utf8` as a JSON string in quotes. Only characters that JSON demands to be escaped are escaped.
 void append_json_string(std::string& out, std::string_view utf8);
+// The same without the quotes: the pieces of a text, one after the other, make a string of the text. A piece
+// may end inside a character.
+void append_json_text(std::string& out, std::string_view utf8);
 void append_number(std::string& out, std::int64_t value);
 void append_number(std::string& out, std::uint64_t value);
 void append_number(std::string& out, double value);  // three decimals; not finite: null

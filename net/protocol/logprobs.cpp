@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 #include "core/text/byte_joiner.h"
@@ -118,11 +119,11 @@ void append_spelled_bytes(std::string& out, std::string_view bytes) {
 // The tokens of a completion, as the keys of its objects.
 class completion_tokens {
  public:
-  explicit completion_tokens(const core::tokenizer& t) : tokenizer_(t) {}
+  explicit completion_tokens(const core::tokenizer& t) : tokenizer_(&t) {}
 
   // Valid until the next call.
   const std::string& of(core::token_id id) {
-    spelling_.read(tokenizer_, id);
+    spelling_.read(*tokenizer_, id);
     if (spelling_.whole) return spelling_.text;
     key_.clear();
     append_spelled_bytes(key_, spelling_.bytes);
@@ -149,11 +150,65 @@ class completion_tokens {
     append_shortest(out, e.logprob);
   }
 
-  const core::tokenizer& tokenizer_;
+  const core::tokenizer* tokenizer_;
   spelling spelling_;
   std::string key_;
   std::vector<std::string> told_;  // keys of the object that is being appended
 };
+
+// Appends a token of a chat.
+class chat_token {
+ public:
+  explicit chat_token(const logprobs_part& p) : p_(p) {}
+
+  void operator()(std::string& out, std::uint32_t i) {
+    const auto append_entry = [&](const token_logprob& e) {
+      spelling_.read(*p_.tokenizer, e.id);
+      append_token(out, spelling_);
+      append_logprob(out, e.logprob);
+      append_bytes(out, spelling_.bytes);
+    };
+    const auto entries = p_.log->logprobs(i);
+    out += '{';
+    append_entry(entries.front());
+    append_likely(out, "top_logprobs", entries, append_entry);
+    out += '}';
+  }
+
+ private:
+  logprobs_part p_;
+  spelling spelling_;
+};
+
+// The lists of a completion, of which each has an item for each token: calls `list(key, item)` for each of
+// them, in their order.
+template <class List>
+void each_completion_list(const logprobs_part& p, List list) {
+  const auto* const log = p.log;
+  list("tokens", [log, tokens = completion_tokens(*p.tokenizer)](std::string& out, std::uint32_t i) mutable {
+    append_json_string(out, tokens.of(log->id(i)));
+  });
+  list("token_logprobs",
+       [log](std::string& out, std::uint32_t i) { append_shortest(out, log->logprobs(i).front().logprob); });
+  list("top_logprobs",
+       [log, tokens = completion_tokens(*p.tokenizer)](std::string& out, std::uint32_t i) mutable {
+         tokens.append_top(out, log->logprobs(i));
+       });
+  list("text_offset", [log, at = p.characters](std::string& out, std::uint32_t i) mutable {
+    append_number(out, at);
+    at += characters_of(log->text_of(i, i + 1));
+  });
+}
+
+// Adds a list: `item(out, i)` appends what belongs to the token at position i.
+template <class Item>
+void add_list(body_parts& to, const logprobs_part& p, std::string before, Item item) {
+  to.add(before + '[');
+  to.add(p.to - p.from, [item = std::move(item), from = p.from](std::string& out, std::size_t i) mutable {
+    if (i > 0) out += ',';
+    item(out, from + static_cast<std::uint32_t>(i));
+  });
+}
 
 }  // namespace
 
@@ -203,21 +258,8 @@ void append_chat_logprobs(std::string& out, const logprobs_part& p) {
     out += "null";
     return;
   }
-  spelling s;
-  const auto append_entry = [&](const token_logprob& e) {
-    s.read(*p.tokenizer, e.id);
-    append_token(out, s);
-    append_logprob(out, e.logprob);
-    append_bytes(out, s.bytes);
-  };
   out += R"({"content":)";
-  append_list(out, p, [&](std::uint32_t i) {
-    const auto entries = p.log->logprobs(i);
-    out += '{';
-    append_entry(entries.front());
-    append_likely(out, "top_logprobs", entries, append_entry);
-    out += '}';
-  });
+  append_list(out, p, [&, token = chat_token(p)](std::uint32_t i) mutable { token(out, i); });
   out += R"(,"refusal":null})";
 }
 
@@ -226,44 +268,50 @@ void append_completion_logprobs(std::string& out, const logprobs_part& p) {
     out += "null";
     return;
   }
-  completion_tokens tokens(*p.tokenizer);
-  out += R"({"tokens":)";
-  append_list(out, p, [&](std::uint32_t i) { append_json_string(out, tokens.of(p.log->id(i))); });
-  out += R"(,"token_logprobs":)";
-  append_list(out, p, [&](std::uint32_t i) { append_shortest(out, p.log->logprobs(i).front().logprob); });
-  out += R"(,"top_logprobs":)";
-  append_list(out, p, [&](std::uint32_t i) { tokens.append_top(out, p.log->logprobs(i)); });
-  out += R"(,"text_offset":)";
-  std::uint64_t at = p.characters;
-  append_list(out, p, [&](std::uint32_t i) {
-    append_number(out, at);
-    at += characters_of(p.log->text_of(i, i + 1));
+  out += '{';
+  each_completion_list(p, [&](std::string_view key, auto item) {
+    append_key(out, key);
+    append_list(out, p, [&](std::uint32_t i) { item(out, i); });
   });
   out += '}';
 }
 
-void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,
-                            const core::tokenizer& t) {
-  spelling s;
-  const auto append_entry = [&](const token_logprob& e, std::uint32_t rank) {
-    s.read(t, e.id);
-    append_object(out, std::to_string(e.id), [&] {
-      append_logprob(out, e.logprob);
-      append_key(out, "rank");
-      append_number(out, std::int64_t{rank});
-      append_key(out, "decoded_token");
-      append_json_string(out, s.text);
-    });
-  };
-  out += "[null";
-  for (const core::scored_token& one : tokens) {
+void add_chat_logprobs(body_parts& to, const logprobs_part& p) {
+  if (p.from == p.to) return to.add("null");
+  add_list(to, p, R"({"content":)", chat_token(p));
+  to.add(R"(],"refusal":null})");
+}
+
+void add_completion_logprobs(body_parts& to, const logprobs_part& p) {
+  if (p.from == p.to) return to.add("null");
+  std::string before = "{";
+  each_completion_list(p, [&](std::string_view key, auto item) {
+    append_key(before, key);
+    add_list(to, p, std::exchange(before, "]"), std::move(item));
+  });
+  to.add("]}");
+}
+
+void add_prompt_logprobs(body_parts& to, std::span<const core::scored_token> tokens,
+                         const core::tokenizer& t) {
+  to.add(tokens.size(), [tokens, &t, s = spelling()](std::string& out, std::size_t i) mutable {
+    const auto append_entry = [&](const token_logprob& e, std::uint32_t rank) {
+      s.read(t, e.id);
+      append_object(out, std::to_string(e.id), [&] {
+        append_logprob(out, e.logprob);
+        append_key(out, "rank");
+        append_number(out, std::int64_t{rank});
+        append_key(out, "decoded_token");
+        append_json_string(out, s.text);
+      });
+    };
+    const core::scored_token& one = tokens[i];
     out += ",{";
     append_entry(one.drawn, one.rank);
-    for (std::uint32_t i = 0; i < one.count; ++i)
-      if (one.likeliest[i].id != one.drawn.id) append_entry(one.likeliest[i], i + 1);
+    for (std::uint32_t k = 0; k < one.count; ++k)
+      if (one.likeliest[k].id != one.drawn.id) append_entry(one.likeliest[k], k + 1);
     out += '}';
-  }
-  out += ']';
+  });
 }
 
 std::uint64_t characters_of(std::string_view utf8) {

@@ -13,6 +13,7 @@
 #include "actors/request.h"
 #include "actors/token_log.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "net/protocol/body_parts.h"
 #include "net/protocol/json.h"
 
 namespace weir::net {
@@ -51,10 +52,15 @@ void append_chat_logprobs(std::string& out, const logprobs_part& p);
 // is listed. Offsets count Unicode characters. null where there are no tokens.
 void append_completion_logprobs(std::string& out, const logprobs_part& p);
 
-// vLLM's prompt_logprobs: null for the first token of the prompt, then for each token its own entry and those
-// of the likeliest: {"id":{"logprob","rank","decoded_token"},…}.
-void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,
-                            const core::tokenizer& t);
+// The same two as parts of a body. The log and the tokenizer must outlive the body.
+void add_chat_logprobs(body_parts& to, const logprobs_part& p);
+void add_completion_logprobs(body_parts& to, const logprobs_part& p);
+
+// vLLM's prompt_logprobs, as the inside of a list behind the null of the prompt's first token: for each token
+// its own entry and those of the likeliest, {"id":{"logprob","rank","decoded_token"},…}. Both must outlive
+// the body.
+void add_prompt_logprobs(body_parts& to, std::span<const core::scored_token> tokens,
+                         const core::tokenizer& t);
 
 // Unicode characters of a text in UTF-8.
 std::uint64_t characters_of(std::string_view utf8);

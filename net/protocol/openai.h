@@ -17,6 +17,7 @@
 #include "actors/job_stream.h"
 #include "actors/request.h"
 #include "core/grammar/rules.h"
+#include "net/protocol/body_parts.h"
 #include "net/protocol/logprobs.h"
 
 namespace weir::net::openai {
@@ -71,17 +72,19 @@ struct answer_head {
 
 // One of the answers, from a job that has ended.
 struct choice {
-  std::string text;                                      // with `echo`, after the text of the prompt
-  std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
+  const actors::token_log* log = nullptr;  // never null
   actors::outcome how;
-  std::optional<logprobs_part> logprobs;       // nullopt: the client did not ask for them
+  bool with_ids = false;                       // the client asked for token ids
+  std::string_view prompt = {};                // with `echo`: its text, which stands before the answer's
+  std::optional<logprobs_part> logprobs = {};  // nullopt: the client did not ask for them
   const core::tokenizer* tokenizer = nullptr;  // of the model; not null if how.prompt_logprobs is set
 };
 
 // The body of an answer that is not streamed. `choices` are in the order of their indices: the `n` choices of
-// the first prompt, then those of the next. The usage counts each prompt once.
-std::string response_body(dialect d, const answer_head& head, std::span<const choice> choices,
-                          std::uint32_t n = 1);
+// the first prompt, then those of the next. The usage counts each prompt once. What `choices` refer to must
+// outlive the body.
+body_parts response_body(dialect d, const answer_head& head, std::span<const choice> choices,
+                         std::uint32_t n = 1);
 
 // The usage of all choices together: the prompt of the first of each `n`, and the outputs of all.
 actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t n);

@@ -1,4 +1,6 @@
 // Makes response objects and the events of a stream, as OpenAI's clients read them.
+#include <utility>
+
 #include "net/http/reply.h"
 #include "net/protocol/constraint_fields.h"
 #include "net/protocol/json.h"
@@ -56,25 +58,47 @@ void append_head(std::string& out, std::string_view object, const answer_head& h
   out += '[';
 }
 
+// The end of a body that is made in parts: `text` comes behind the parts.
+struct growing_body {
+  body_parts parts;
+  std::string text;
+
+  body_parts& flush() {
+    parts.add(std::exchange(text, {}));
+    return parts;
+  }
+};
+
 // Appends the members of a choice that follow its index.
-void append_choice(std::string& out, dialect d, const choice& c) {
-  if (d == dialect::chat) {
-    append_object(out, "message", [&] {
-      append_text(out, "role", "assistant");
-      append_text(out, "content", c.text);
-      out += R"(,"refusal":null)";
-    });
+void append_choice(growing_body& out, dialect d, const choice& c) {
+  const bool chat = d == dialect::chat;
+  out.text += chat ? R"(,"message":{"role":"assistant","content":")" : R"(,"text":")";
+  out.flush().add_json_text(c.prompt);
+  out.parts.add_json_text(c.log->text_of(0, c.log->whole()));
+  out.text += chat ? R"(","refusal":null},"logprobs":)" : R"(","logprobs":)";
+  if (!c.logprobs) {
+    out.text += "null";
+  } else if (chat) {
+    add_chat_logprobs(out.flush(), *c.logprobs);
   } else {
-    append_text(out, "text", c.text);
+    add_completion_logprobs(out.flush(), *c.logprobs);
   }
-  append_logprobs(out, d, c.logprobs ? &*c.logprobs : nullptr);
-  append_text(out, "finish_reason", finish_reason(c.how.reason));
-  if (c.token_ids) append_ids(out, *c.token_ids);
+  out.text += R"(,"finish_reason":)";
+  append_json_string(out.text, finish_reason(c.how.reason));
+  if (c.with_ids) {
+    out.text += R"(,"token_ids":[)";
+    out.flush().add(c.log->whole(), [log = c.log](std::string& to, std::size_t i) {
+      if (i > 0) to += ',';
+      append_number(to, std::int64_t{log->id(static_cast<std::uint32_t>(i))});
+    });
+    out.text += ']';
+  }
   if (c.how.prompt_logprobs) {
-    append_key(out, "prompt_logprobs");
-    append_prompt_logprobs(out, *c.how.prompt_logprobs, *c.tokenizer);
+    out.text += R"(,"prompt_logprobs":[null)";
+    add_prompt_logprobs(out.flush(), *c.how.prompt_logprobs, *c.tokenizer);
+    out.text += ']';
   }
-  out += '}';
+  out.text += '}';
 }
 
 }  // namespace
@@ -110,22 +134,22 @@ actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t
   return all;
 }
 
-std::string response_body(dialect d, const answer_head& head, std::span<const choice> choices,
-                          std::uint32_t n) {
-  std::string out;
-  append_head(out, d == dialect::chat ? "chat.completion" : "text_completion", head);
+body_parts response_body(dialect d, const answer_head& head, std::span<const choice> choices,
+                         std::uint32_t n) {
+  growing_body out;
+  append_head(out.text, d == dialect::chat ? "chat.completion" : "text_completion", head);
   std::vector<actors::outcome> used;
   for (const choice& c : choices) {
-    out += used.empty() ? "{" : ",{";
-    append_int(out, "index", static_cast<std::int64_t>(used.size()));
+    out.text += used.empty() ? "{" : ",{";
+    append_int(out.text, "index", static_cast<std::int64_t>(used.size()));
     append_choice(out, d, c);
     used.push_back(c.how);
   }
-  out += ']';
-  append_usage(out, usage_of(used, n));
-  append_warnings(out, head.warnings);
-  out += '}';
-  return out;
+  out.text += ']';
+  append_usage(out.text, usage_of(used, n));
+  append_warnings(out.text, head.warnings);
+  out.text += '}';
+  return std::move(out.flush());
 }
 
 event_writer::event_writer(dialect d, const answer_head& head, bool include_usage, std::uint32_t n)

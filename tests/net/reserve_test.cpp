@@ -35,7 +35,7 @@ std::string answer_on(int fd, unsigned short port, const std::string& target) {
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return "not connected";
-  const std::string asks = "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string asks = "GET " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   ::send(fd, asks.data(), asks.size(), MSG_NOSIGNAL);
   std::string heard;
   char piece[4096];

@@ -28,7 +28,7 @@ TEST_CASE("http answer: every answer names the server and its request, and the c
   CHECK(whole[http::field::content_length] == "2");
   CHECK(whole[http::field::content_type] == "application/json");
   CHECK(whole.keep_alive());
-  const auto events = events_of(form_with_id(), limits, true);
+  const auto events = header_of(events_reply(), form_with_id(), limits, true);
   for (const http::fields* m :
        {static_cast<const http::fields*>(&whole), static_cast<const http::fields*>(&events)}) {
     CHECK((*m)[http::field::server] == "weir");
@@ -37,6 +37,8 @@ TEST_CASE("http answer: every answer names the server and its request, and the c
     CHECK(m->count("request-id") == 0);
     CHECK(m->count(http::field::vary) == 0);
   }
+  CHECK(events[http::field::content_type] == "text/event-stream");
+  CHECK(events[http::field::cache_control] == "no-store");
 }
 
 TEST_CASE("http answer: a HEAD gets the length of the body alone, and 204 not even that") {
@@ -60,8 +62,8 @@ TEST_CASE("http answer: the end of the connection is said, in each version's way
   const auto old = answer_of(json_reply("{}"), form, no_limits, true);
   CHECK(old.version() == 10);
   CHECK(old[http::field::connection] == "keep-alive");
-  CHECK_FALSE(events_of(form, no_limits, false).chunked());
-  CHECK(events_of(form_with_id(), no_limits, true).chunked());
+  CHECK_FALSE(header_of(events_reply(), form, no_limits, false).chunked());
+  CHECK(header_of(events_reply(), form_with_id(), no_limits, true).chunked());
 }
 
 TEST_CASE("http answer: an error on one of Anthropic's paths has Anthropic's shape") {

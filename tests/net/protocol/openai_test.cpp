@@ -274,15 +274,36 @@ TEST_CASE("openai: endings map to their words") {
   for (const auto& [reason, word] : rows) CHECK(openai::finish_reason(reason) == word);
 }
 
+namespace {
+
+boost::json::value whole(body_parts body) {
+  std::string out;
+  while (body.append(out)) {
+  }
+  return boost::json::parse(out);
+}
+
+// The log of tokens with these ids and texts.
+actors::token_log log_of(std::initializer_list<std::pair<core::token_id, const char*>> tokens) {
+  actors::token_log log;
+  for (const auto& [id, text] : tokens) {
+    log.text() += text;
+    log.append(id, 0, true);
+  }
+  return log;
+}
+
+}  // namespace
+
 TEST_CASE("openai: a response object has text, reason, ids if asked, and usage") {
   actors::outcome how;
   how.input_tokens = 3;
   how.output_tokens = 2;
   how.cached_tokens = 1;
-  const std::vector<openai::choice> two = {{"a\"b", std::vector<core::token_id>{7, 8}, how},
-                                           {"c", std::nullopt, how}};
+  const auto first = log_of({{7, "a"}, {8, "\"b"}}), second = log_of({{9, "c"}}), only = log_of({{9, "x"}});
+  const std::vector<openai::choice> two = {{&first, how, true}, {&second, how}};
   const openai::answer_head head{"id1", 12, "m", "fp_1"};
-  auto o = boost::json::parse(openai::response_body(dialect::completion, head, two, 2)).as_object();
+  auto o = whole(openai::response_body(dialect::completion, head, two, 2)).as_object();
   CHECK(o.at("id") == "id1");
   CHECK(o.at("object") == "text_completion");
   CHECK(o.at("created") == 12);
@@ -296,16 +317,16 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   CHECK(o.at("choices").at(1).at("text") == "c");
   CHECK(o.at("usage") == boost::json::parse(R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,
                                                "prompt_tokens_details":{"cached_tokens":1}})"));
-  const auto two_prompts = boost::json::parse(openai::response_body(dialect::completion, head, two, 1));
+  const auto two_prompts = whole(openai::response_body(dialect::completion, head, two, 1));
   CHECK(two_prompts.at("usage").at("prompt_tokens") == 6);
   CHECK(two_prompts.at("usage").at("completion_tokens") == 4);
   CHECK(two_prompts.at("usage").at("prompt_tokens_details").at("cached_tokens") == 2);
-  const std::vector<openai::choice> one = {{"x", std::nullopt, how}};
-  auto chat = boost::json::parse(openai::response_body(dialect::chat, {"id1", 12, "m", ""}, one));
+  const std::vector<openai::choice> one = {{&only, how, false, "echo "}};
+  const auto chat = whole(openai::response_body(dialect::chat, {"id1", 12, "m", ""}, one));
   CHECK(chat.at("system_fingerprint").is_null());
   CHECK(chat.at("object") == "chat.completion");
   CHECK(chat.at("choices").at(0).at("message") ==
-        boost::json::parse(R"({"role":"assistant","content":"x","refusal":null})"));
+        boost::json::parse(R"({"role":"assistant","content":"echo x","refusal":null})"));
   CHECK(!chat.at("choices").at(0).as_object().contains("token_ids"));
 }
 
