@@ -78,6 +78,7 @@ struct client_settings {
   std::size_t header_bytes = 8 * 1024;
   std::size_t json_depth = 16;
   std::size_t json_values = 1 << 18;
+  bool strict_fields = false;
   std::chrono::milliseconds handshake{5'000};
   std::chrono::milliseconds authenticate{10'000};
   std::chrono::milliseconds write_time{10'000};
@@ -288,6 +289,8 @@ void visit_settings(client_settings& s, V&& v) {
   limits(
       {"json-values", "values and keys that the JSON of a body or frame may have", "values", 1024, 1 << 24},
       s.json_values);
+  limits({"strict-fields", "refuse unknown fields of HTTP bodies, instead of naming them in `warnings`", ""},
+         s.strict_fields);
   limits({"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
          s.handshake);
   limits({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);

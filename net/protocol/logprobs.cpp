@@ -130,11 +130,12 @@ class completion_tokens {
   }
 
   // Appends {token:logprob,…}, the token that was drawn among them.
-  void append_top(std::string& out, std::span<const token_logprob> entries) {
+  void append_top(std::string& out, std::span<const token_logprob> likely, const token_logprob& drawn) {
     told_.clear();
     out += '{';
-    each_likely(entries, [&](const token_logprob& e) { append_once(out, e); });
-    append_once(out, entries.front());
+    for (const token_logprob& e : likely)
+      if (e.id >= 0) append_once(out, e);
+    append_once(out, drawn);
     out += '}';
   }
 
@@ -154,6 +155,61 @@ class completion_tokens {
   std::string key_;
   std::vector<std::string> told_;  // keys of the object that is being appended
 };
+
+// Appends the list `key`: `given` appends what belongs to a token of the prompt, null for the first one, and
+// `drawn` what belongs to the token at a position of the answer.
+template <class Given, class Drawn>
+void append_list(std::string& out, std::string_view key, const scored_prompt* prompt, const logprobs_part& p,
+                 Given given, Drawn drawn) {
+  append_key(out, key);
+  out += '[';
+  const auto next = [&] {
+    if (out.back() != '[') out += ',';
+  };
+  if (prompt) given(nullptr);
+  for (std::size_t i = 0; prompt && i < prompt->tokens.size(); ++i) next(), given(&prompt->tokens[i]);
+  for (std::uint32_t i = p.from; i < p.to; ++i) next(), drawn(i);
+  out += ']';
+}
+
+// A completion's object of logprobs. `prompt`: null where there is only the answer.
+void append_completion(std::string& out, const scored_prompt* prompt, const logprobs_part& p) {
+  using scored = const core::scored_token*;
+  completion_tokens tokens(*p.tokenizer);
+  const auto id_of = [&](scored t) { return t ? t->drawn.id : prompt->first; };
+  out += '{';
+  append_list(
+      out, "tokens", prompt, p, [&](scored t) { append_json_string(out, tokens.of(id_of(t))); },
+      [&](std::uint32_t i) { append_json_string(out, tokens.of(p.log->id(i))); });
+  append_list(
+      out, "token_logprobs", prompt, p,
+      [&](scored t) { t ? append_shortest(out, t->drawn.logprob) : void(out += "null"); },
+      [&](std::uint32_t i) { append_shortest(out, p.log->logprobs(i).front().logprob); });
+  append_list(
+      out, "top_logprobs", prompt, p,
+      [&](scored t) {
+        if (!t) return void(out += "null");
+        tokens.append_top(out, std::span(t->likeliest).first(std::min(t->count, prompt->top)), t->drawn);
+      },
+      [&](std::uint32_t i) {
+        const auto entries = p.log->logprobs(i);
+        tokens.append_top(out, entries.subspan(1), entries.front());
+      });
+  const std::uint64_t whole = prompt ? characters_of(prompt->text) : 0;
+  std::uint64_t in_prompt = 0, in_answer = whole + p.characters;
+  append_list(
+      out, "text_offset", prompt, p,
+      [&](scored t) {
+        const std::string_view bytes = p.tokenizer->token_bytes(id_of(t));
+        append_number(out, std::min(in_prompt, whole));
+        if (t || prompt->text.starts_with(bytes)) in_prompt += characters_of(bytes);
+      },
+      [&](std::uint32_t i) {
+        append_number(out, in_answer);
+        in_answer += characters_of(p.log->text_of(i, i + 1));
+      });
+  out += '}';
+}
 
 }  // namespace
 
@@ -226,20 +282,11 @@ void append_completion_logprobs(std::string& out, const logprobs_part& p) {
     out += "null";
     return;
   }
-  completion_tokens tokens(*p.tokenizer);
-  out += R"({"tokens":)";
-  append_list(out, p, [&](std::uint32_t i) { append_json_string(out, tokens.of(p.log->id(i))); });
-  out += R"(,"token_logprobs":)";
-  append_list(out, p, [&](std::uint32_t i) { append_shortest(out, p.log->logprobs(i).front().logprob); });
-  out += R"(,"top_logprobs":)";
-  append_list(out, p, [&](std::uint32_t i) { tokens.append_top(out, p.log->logprobs(i)); });
-  out += R"(,"text_offset":)";
-  std::uint64_t at = p.characters;
-  append_list(out, p, [&](std::uint32_t i) {
-    append_number(out, at);
-    at += characters_of(p.log->text_of(i, i + 1));
-  });
-  out += '}';
+  append_completion(out, nullptr, p);
+}
+
+void append_completion_logprobs(std::string& out, const scored_prompt& prompt, const logprobs_part& p) {
+  append_completion(out, &prompt, p);
 }
 
 void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "actors/request.h"
@@ -50,6 +51,19 @@ void append_chat_logprobs(std::string& out, const logprobs_part& p);
 // token that is not UTF-8 is spelled bytes:\xe2\x80. Of two tokens with the same spelling, only the likelier
 // is listed. Offsets count Unicode characters. null where there are no tokens.
 void append_completion_logprobs(std::string& out, const logprobs_part& p);
+
+// A prompt whose tokens have logprobs.
+struct scored_prompt {
+  core::token_id first = 0;                    // its first token, which has no logprob
+  std::span<const core::scored_token> tokens;  // those behind it
+  std::uint32_t top = 0;                       // likeliest tokens that are told of each
+  std::string_view text;                       // as it stands before the answer
+};
+
+// OpenAI's completions with `echo`: the tokens of the prompt, then those of the answer. The first token has
+// null as its logprob and as its likeliest tokens. Offsets do not count a first token that is not in the
+// text, such as a BOS that the tokenizer added. `p` may have no tokens.
+void append_completion_logprobs(std::string& out, const scored_prompt& prompt, const logprobs_part& p);
 
 // vLLM's prompt_logprobs: null for the first token of the prompt, then for each token its own entry and those
 // of the likeliest: {"id":{"logprob","rank","decoded_token"},…}.

@@ -19,10 +19,13 @@ void append_ids(std::string& out, std::span<const core::token_id> ids) {
   out += ']';
 }
 
-// Appends the member `logprobs` of a choice.
-void append_logprobs(std::string& out, dialect d, const logprobs_part* p) {
+// Appends the member `logprobs` of a choice. `scored`: the prompt before its text; null: none.
+void append_logprobs(std::string& out, dialect d, const logprobs_part* p,
+                     const scored_prompt* scored = nullptr) {
   append_key(out, "logprobs");
-  if (!p) {
+  if (scored) {
+    append_completion_logprobs(out, *scored, *p);
+  } else if (!p) {
     out += "null";
   } else if (d == dialect::chat) {
     append_chat_logprobs(out, *p);
@@ -67,10 +70,10 @@ void append_choice(std::string& out, dialect d, const choice& c) {
   } else {
     append_text(out, "text", c.text);
   }
-  append_logprobs(out, d, c.logprobs ? &*c.logprobs : nullptr);
+  append_logprobs(out, d, c.logprobs ? &*c.logprobs : nullptr, c.scored ? &*c.scored : nullptr);
   append_text(out, "finish_reason", finish_reason(c.how.reason));
   if (c.token_ids) append_ids(out, *c.token_ids);
-  if (c.how.prompt_logprobs) {
+  if (c.prompt_logprobs && c.how.prompt_logprobs) {
     append_key(out, "prompt_logprobs");
     append_prompt_logprobs(out, *c.how.prompt_logprobs, *c.tokenizer);
   }
@@ -135,7 +138,7 @@ event_writer::event_writer(dialect d, const answer_head& head, bool include_usag
 }
 
 void event_writer::open(std::string& out, std::uint32_t index, std::string_view prompt) const {
-  const auto warnings = warnings_.first(index == 0 ? warnings_.size() : 0);
+  const auto warnings = std::span(warnings_).first(index == 0 ? warnings_.size() : 0);
   if (dialect_ != dialect::chat) {
     if (prompt.empty() && warnings.empty()) return;
     piece(out, index, prompt, {}, {});

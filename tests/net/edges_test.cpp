@@ -216,7 +216,7 @@ const refused_request refused_requests[] = {
     {400, "invalid_param", as_is, post("/v1/completions", R"({"prompt":"x","n":0})")},
     {400, "invalid_param", as_is, post("/v1/completions", R"({"prompt":["x",5]})")},
     {400, "invalid_param", as_is, post("/v1/completions", std::string(65, '[') + std::string(65, ']'))},
-    {400, "prompt_too_long", [](server_options& o) { o.sim += ",ctx=2"; },
+    {400, "context_length_exceeded", [](server_options& o) { o.sim += ",ctx=2"; },
      post("/v1/completions", R"({"prompt":"hello"})")},
     {400, "bad_request", as_is, "what is this\r\n\r\n"},
     {400, "bad_request", as_is, get("/health/live", "")},
