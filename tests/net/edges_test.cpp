@@ -60,7 +60,7 @@ const refused_frame refused_frames[] = {
      [](ws_client& c) { c.send(create("a", R"("input":"x","max_tokens":0)")); }},
     {"invalid_param", "temperature", as_is,
      [](ws_client& c) { c.send(create("a", R"("input":"x","temperature":2.1)")); }},
-    {"invalid_param", "top_p", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","top_p":0)")); }},
+    {"invalid_param", "top_p", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","top_p":1.5)")); }},
     {"invalid_param", "min_p", as_is,
      [](ws_client& c) { c.send(create("a", R"("input":"x","min_p":1.5)")); }},
     {"invalid_param", "top_k", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","top_k":-1)")); }},
