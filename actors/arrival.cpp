@@ -200,6 +200,7 @@ void arrival::bring_in() {
     s->prompt = m.prompt;
     s->deadline = m.job.deadline;
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
+    s->first_prompt_token = m.job.prompt.front();
     s->memory = memory.split(m.bytes);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
     model->submit(std::move(m.job), s);

@@ -130,6 +130,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::shared_ptr<waiting_prompt> prompt;        // shared by the request's choices; null after a token
   std::optional<core::time_point> deadline;
   std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
+  core::token_id first_prompt_token = 0;  // the same
   // Bytes charged for the prompt. After admitted() it is the shard's, and includes the log.
   core::memory_hold memory;
 

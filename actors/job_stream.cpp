@@ -311,6 +311,7 @@ const core::error& job_stream::refusal() const { return s_->why_refused; }
 const outcome& job_stream::ended() const { return s_->result; }
 std::uint32_t job_stream::queue_position() const noexcept { return s_->queue_position; }
 std::uint32_t job_stream::prompt_tokens() const noexcept { return s_->model ? s_->prompt_tokens : 0; }
+core::token_id job_stream::first_prompt_token() const noexcept { return s_->first_prompt_token; }
 const token_log& job_stream::log() const noexcept { return s_->log; }
 core::time_point job_stream::created() const noexcept { return s_->created; }
 

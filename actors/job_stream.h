@@ -65,6 +65,7 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   std::shared_ptr<const core::tokenizer> tokenizer() const noexcept;
   std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
   std::uint32_t prompt_tokens() const noexcept;   // 0 before it is running
+  core::token_id first_prompt_token() const noexcept;  // REQUIRES: it is running, or has been
   // The prompt as text, with request::echo; else, and before it is running, empty.
   const std::string& prompt_text() const noexcept;
 

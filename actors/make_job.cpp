@@ -45,8 +45,9 @@ core::error blaming(core::error e, const request& r) {
 result<void> check_room(const request& r, std::size_t prompt_tokens, const served_model& m) {
   if (prompt_tokens < m.context) return {};
   auto e = core::make_error(core::errc::prompt_too_long,
-                            "the prompt has {} tokens; {} takes {} in all, one of them for the answer",
-                            prompt_tokens, m.name, m.context);
+                            "prompt is too long: {} tokens > {} maximum; {}'s maximum context length is {} "
+                            "tokens, one of them for the answer",
+                            prompt_tokens, m.context - 1, m.name, m.context);
   e.param = r.input_param;
   return e;
 }
@@ -63,6 +64,14 @@ template <class To, class From>
 result<void> take_field(const core::sampling_field& f, const std::optional<From>& sent, To& out,
                         const served_model&) {
   return take(f.name, f.range, sent, out);
+}
+
+// A whole number, of which -1 says that the field is off, as 0 does.
+result<void> take_field(const core::sampling_field& f, const std::optional<std::int64_t>& sent,
+                        std::uint32_t& out, const served_model&) {
+  if (sent != -1) return take(f.name, f.range, sent, out);
+  out = 0;
+  return {};
 }
 
 result<void> take_field(const core::sampling_field& f,
@@ -85,6 +94,10 @@ result<void> take_sampling(const core::sampling_request& r, const served_model& 
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto used) {
     if (taken) taken = take_field(f, r.*sent, s.*used, m);
   });
+  if (r.top_p == 0) {  // no share at all: the likeliest token alone
+    s.temperature = 0;
+    s.top_p = 1;
+  }
   return taken;
 }
 
@@ -163,11 +176,11 @@ result<core::job> make_job(const request& r, const served_model& m, const core::
   if (r.prompt_logprobs) {
     j.prompt_logprobs = 0;
     const core::number_range range{0, core::most_top_logprobs};
-    if (auto ok = take("prompt_logprobs", range, r.prompt_logprobs, *j.prompt_logprobs); !ok)
+    if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok)
       return ok.error();
     if (m.device == "sim")
-      return bad_param("prompt_logprobs",
-                       "prompt_logprobs: {} is simulated, and gives a prompt no probability", m.name);
+      return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
+                       r.prompt_logprobs_param, m.name);
   }
   auto prompt = prompt_of(r, m, most, now);
   if (!prompt) return prompt.error();

@@ -70,6 +70,7 @@ struct request {
   std::optional<std::int64_t> top_logprobs;
   const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors
   std::optional<std::int64_t> prompt_logprobs;  // the same for the tokens of the prompt, with the outcome
+  const char* prompt_logprobs_param = "prompt_logprobs";  // the client's name of it, for errors
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   std::optional<int> priority;  // jobs with a higher one are scheduled first; unset: 0
   // The client. Waiting jobs of different keys alternate; a client sees only the jobs that it has(). Prefixes

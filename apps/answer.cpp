@@ -1,6 +1,9 @@
 #include "apps/answer.h"
 
 #include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+
+#include "net/protocol/logprobs.h"
 
 namespace weir::apps {
 
@@ -33,6 +36,11 @@ json::object answer_of(const actors::job_stream& stream) {
         {"ttft_ms", how.ttft_ms},
         {"decode_ms", how.decode_ms},
         {"max_gap_ms", how.max_gap_ms}}}};
+  if (stream.log().has_logprobs() && stream.tokenizer()) {
+    std::string list;
+    net::append_weir_logprobs(list, {&stream.log(), stream.tokenizer().get(), 0, stream.published()});
+    out["logprobs"] = json::parse(list);
+  }
   if (how.fault) out["error"] = answer_of(*how.fault).at("error");
   return out;
 }

@@ -81,6 +81,7 @@ class batch {
     json::value id;
     std::shared_ptr<actors::job_stream> stream;
     json::object result;
+    std::vector<std::string> ignored;  // unknown fields
     bool ready = false;
   };
 
@@ -101,7 +102,7 @@ class batch {
 
   void start(const std::string& text) {
     auto& l = lines_.emplace_back();
-    auto request = parse(text, l.id);
+    auto request = parse(text, l);
     if (!request) {
       l.result = answer_of(request.error());
       l.ready = failed_ = true;
@@ -111,12 +112,12 @@ class batch {
     l.stream = local_.get().submit(std::move(*request), local_.io().get_executor(), [this, &l] { news(l); });
   }
 
-  core::result<actors::request> parse(const std::string& text, json::value& id) {
+  core::result<actors::request> parse(const std::string& text, line& l) {
     json::error_code ec;
     auto value = json::parse(text, ec);
     auto* o = ec ? nullptr : value.if_object();
     if (!o) return core::bad_param("", "line {}: not a JSON object", number_);
-    if (const auto* given = o->if_contains("id")) id = *given;
+    if (const auto* given = o->if_contains("id")) l.id = *given;
     const auto name = take_input(*o);
     if (!name) return at_line(name.error());
     (*o)["type"] = "response.create";
@@ -128,6 +129,7 @@ class batch {
       return at_line(core::bad_param(e.param, "{}", e.message));
     }
     create->request.input_param = *name;
+    l.ignored = std::move(create->ignored);
     return std::move(create->request);
   }
 
@@ -155,6 +157,7 @@ class batch {
       json::object out;
       if (!l.id.is_null()) out["id"] = l.id;
       for (auto& [key, v] : l.result) out[key] = std::move(v);
+      if (!l.ignored.empty()) out["ignored"] = json::value_from(l.ignored);
       std::cout << json::serialize(out) << '\n';
       done_streams_.push_back(std::move(l.stream));  // kept for now, because its callback may be running
       lines_.pop_front();

@@ -392,12 +392,17 @@ std::optional<error> engine::state::refusal(const job& j) const {
   if (prompt < longest) return std::nullopt;
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
   if (prompt >= room) {
-    return make_error(errc::does_not_fit,
-                      "the prompt has {} tokens and needs {} pages of {} with its first output; there are {}",
-                      prompt, pages_for(prompt + 1), page_tokens, config.kv_pages);
+    return make_error(
+        errc::does_not_fit,
+        "prompt is too long: {} tokens > {} maximum; the prompt has {} tokens and needs {} pages "
+        "of {} with its first output; there are {}, so that the maximum context length is {} tokens",
+        prompt, room - 1, prompt, pages_for(prompt + 1), page_tokens, config.kv_pages, room);
   }
-  return make_error(errc::prompt_too_long, "the prompt has {} tokens; prompt and output together may have {}",
-                    prompt, longest);
+  return make_error(
+      errc::prompt_too_long,
+      "prompt is too long: {} tokens > {} maximum; the maximum context length is {} tokens, one "
+      "of them for the answer",
+      prompt, longest - 1, longest);
 }
 
 void engine::fail(const error& why) {

@@ -186,7 +186,7 @@ result<json::value> read_json(std::string_view text, json_bounds most, written_n
   if (!ec && read < text.size()) ec = json::error::extra_data;
   if (ec == json::error::too_deep)
     return make_error(errc::invalid_param, "the JSON is nested deeper than {}", most.depth);
-  if (ec) return make_error(errc::invalid_param, "not JSON: {}", ec.message());
+  if (ec) return make_error(errc::invalid_param, "not JSON at byte {}: {}", read, ec.message());
   json::value v = parser.handler().take();
   if (members(v) == parser.handler().keys()) [[likely]] return v;
   v = nullptr;  // frees memory, which repeated_key() needs

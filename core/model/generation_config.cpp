@@ -15,9 +15,9 @@ void read_default(json_reader& in, const char* key, const number_range& range, f
   out = static_cast<float>(*x);
 }
 
-// The same for a whole number. REQUIRES: the range begins at 0.
+// The same for a whole number, of which 0 and -1 say that the field is off. REQUIRES: the range begins at 0.
 void read_default(json_reader& in, const char* key, const number_range& range, std::uint32_t& out) {
-  if (in.number(key) == 0.0) {
+  if (const auto x = in.number(key); x == 0.0 || x == -1.0) {
     out = 0;
   } else {
     out = in.count(key, static_cast<std::uint32_t>(range.high)).value_or(out);

@@ -78,14 +78,14 @@ void visit_sampling(V&& v) {
      .option = "0 = always the likeliest token; 0 to 2"},
     &sent::temperature, &used::temperature);
   v({.name = "top_k",
-     .range = {0, 1 << 30},
+     .range = {-1, 1 << 30},
      .file = number_range{0, 1 << 24},  // the largest vocabulary that a config may have
-     .option = "only the k likeliest tokens; 0 = off"},
+     .option = "only the k likeliest tokens; 0 or -1 = off"},
     &sent::top_k, &used::top_k);
   v({.name = "top_p",
-     .range = {0, 1, true},
+     .range = {0, 1},
      .file = number_range{0, 1, true},
-     .option = "only the likeliest tokens that hold this share; (0, 1]"},
+     .option = "only the likeliest tokens that hold this share; [0, 1], 0 = the likeliest alone"},
     &sent::top_p, &used::top_p);
   v({.name = "min_p",
      .range = {0, 1},

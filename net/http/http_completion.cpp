@@ -52,8 +52,24 @@ struct openai_encoder {
   openai::dialect dialect;
   bool with_ids;  // events have token ids
   bool include_usage;
-  std::uint32_t n;    // choices of each prompt
+  bool prompt_logprobs, prompt_alone;   // as in openai::parsed_request
+  std::optional<std::uint32_t> scores;  // likeliest tokens beside each of the prompt's, with `echo`
+  std::uint32_t n;                      // choices of each prompt
   std::string model;  // named by the client; for an answer that was cancelled before a model took it
+  std::vector<core::grammar::warning> ignored;
+
+  explicit openai_encoder(openai::dialect d, const openai::parsed_request& p)
+      : dialect(d),
+        with_ids(p.return_token_ids),
+        include_usage(p.include_usage),
+        prompt_logprobs(p.prompt_logprobs),
+        prompt_alone(p.prompt_alone),
+        n(p.n),
+        model(p.request.model),
+        ignored(p.ignored.warnings()) {
+    if (p.request.echo && p.request.top_logprobs)
+      scores = static_cast<std::uint32_t>(std::max(*p.request.top_logprobs, std::int64_t{0}));
+  }
 
   openai::answer_head head_of(const actors::job_stream& first) const {
     openai::answer_head head;
@@ -61,22 +77,35 @@ struct openai_encoder {
     head.created_s = unix_seconds();
     head.model = first.model().empty() ? model : first.model();
     head.fingerprint = first.fingerprint();
-    head.warnings = first.warnings();
+    head.warnings = ignored;
+    head.warnings.insert(head.warnings.end(), first.warnings().begin(), first.warnings().end());
     return head;
   }
   reply whole(const jobs& all) const {
     std::vector<openai::choice> choices;
-    for (const auto& job : all)
-      choices.push_back({.log = &job->log(),
-                         .how = job->ended(),
-                         .with_ids = with_ids,
-                         .prompt = job->prompt_text(),
-                         .logprobs = logprobs_of(*job, 0, job->published(), 0),
-                         .tokenizer = job->tokenizer().get()});
+    for (const auto& job : all) {
+      openai::choice& c = choices.emplace_back();
+      c = {.log = &job->log(),
+           .how = job->ended(),
+           .with_ids = with_ids,
+           .prompt = job->prompt_text(),
+           .prompt_alone = prompt_alone,
+           .logprobs = logprobs_of(*job, 0, prompt_alone ? 0 : job->published(), 0),
+           .tokenizer = job->tokenizer().get(),
+           .prompt_logprobs = prompt_logprobs};
+      if (prompt_alone) show_prompt_alone(c.how);
+      if (c.logprobs && scores && c.how.prompt_logprobs)
+        c.scored =
+            scored_prompt{job->first_prompt_token(), *c.how.prompt_logprobs, *scores, job->prompt_text()};
+    }
     reply r;
     r.source =
         std::make_shared<body_parts>(openai::response_body(dialect, head_of(*all.front()), choices, n));
     return r;
+  }
+  static void show_prompt_alone(actors::outcome& how) {
+    how.output_tokens = 0;
+    if (how.reason == core::finish_reason::stop) how.reason = core::finish_reason::length;
   }
   openai::event_writer events(const actors::job_stream& first) const {
     return openai::event_writer(dialect, head_of(first), include_usage, n);
@@ -89,9 +118,10 @@ struct anthropic_encoder {
   anthropic::limits asked;
   std::string model;  // named by the client; for a job that was cancelled before a model took it
   std::string request_id;
+  std::vector<core::grammar::warning> ignored;
 
   anthropic::identity identity_of(const actors::job_stream& job) const {
-    return {anthropic::message_id(job.id()), job.model().empty() ? model : job.model(), request_id};
+    return {anthropic::message_id(job.id()), job.model().empty() ? model : job.model(), request_id, ignored};
   }
   reply whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();
@@ -125,13 +155,12 @@ std::vector<actors::outcome> endings_of(const jobs& all) {
 // A job_stream whose job has not ended cancels the job when it is destroyed, so every early return stops the
 // work.
 asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r) {
-  auto parsed = openai::parse(d, r.body(), hub_.limits().json_values);
+  auto parsed = openai::parse(d, r.body(), hub_.limits().json_values, hub_.limits().strict_fields);
   if (!parsed) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage, parsed->n,
-                               parsed->request.model};
+  const openai_encoder encoder(d, *parsed);
   const bool streamed = parsed->stream;
   answers_whole_ = !streamed;
   submitted all = submit(std::move(parsed->request), parsed->n);
@@ -139,13 +168,15 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
 }
 
 asio::awaitable<bool> http_session::complete_message(const request& r) {
-  auto parsed = anthropic::parse(anthropic::route::messages, r.body(), hub_.limits().json_values);
+  auto parsed = anthropic::parse(anthropic::route::messages, r.body(), hub_.limits().json_values,
+                                 hub_.limits().strict_fields);
   if (!parsed) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
   const actors::request& asked = parsed->request;
-  const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, form_.request_id};
+  const anthropic_encoder encoder{
+      {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->ignored.warnings()};
   const bool streamed = parsed->stream;
   answers_whole_ = !streamed;
   submitted all = submit(std::move(parsed->request), 1);

@@ -71,7 +71,15 @@ void append_model(std::string& out, const actors::model_entry& m) {
   });
 }
 
+// While a model loads, the list would lack it: a client that reads the list then takes the server for empty.
+std::optional<reply> loading_reply(hub& h) {
+  const auto now = h.server().service.loading();
+  if (!now || !h.server().service.models().empty()) return std::nullopt;
+  return error_reply(503, "unavailable", fmt::format("the model '{}' is loading", now->model));
+}
+
 reply list_models(hub& h, const bearer& from) {
+  if (auto later = loading_reply(h)) return std::move(*later);
   std::string out = R"({"object":"list","data":[)";
   for (const auto& m : h.server().service.models())
     if (from.allows_model(m.name)) append_model(out, m);
@@ -137,10 +145,12 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& f
 }
 
 asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {
-  auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values);
+  auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values,
+                                h.limits().strict_fields);
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, from, asked->request.model)) co_return error_reply(*no);
   asked->request.who = from.who;
+  const auto warnings = asked->ignored.warnings();
   auto call = [&](const actors::text_client& client, auto done) {
     asked->request.accounts = client.accounts;
     h.server().service.count_tokens(std::move(asked->request), h.executor(), done);
@@ -149,7 +159,7 @@ asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer&
   auto got = co_await counted_answer_of<core::result<std::uint32_t>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
-  co_return json_reply(anthropic::count_body(*got));
+  co_return json_reply(anthropic::count_body(*got, warnings));
 }
 
 // ---- jobs

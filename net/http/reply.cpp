@@ -22,6 +22,13 @@ void append_text_or_null(std::string& out, std::string_view key, std::string_vie
   }
 }
 
+// OpenAI's code for a prompt that is too long, by which its clients know to shorten a conversation.
+std::string_view http_code_of(core::errc code) {
+  if (code == core::errc::prompt_too_long || code == core::errc::does_not_fit)
+    return "context_length_exceeded";
+  return ws::code_of(code);
+}
+
 }  // namespace
 
 unsigned status_of(core::errc code) {
@@ -70,7 +77,7 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
 }
 
 reply error_reply(const core::error& e) {
-  reply r = error_reply(status_of(e.code), ws::code_of(e.code), e.message, e.param);
+  reply r = error_reply(status_of(e.code), http_code_of(e.code), e.message, e.param);
   if (e.retry_after_ms > 0)
     for (auto& [name, value] : r.headers)
       if (name == "Retry-After") value = std::to_string((e.retry_after_ms + 999) / 1000);

@@ -12,8 +12,8 @@ namespace {
 
 using core::bad_param;
 
-// Names of other dialects for fields that have another name here. They are refused, because an object with
-// both names would have two meanings.
+// Names of other dialects for fields that have another name here, and would change the answer. They are
+// refused, because an object with both names would have two meanings.
 constexpr std::string_view named_otherwise[] = {"stop", "add_generation_prompt", "continue_final_message"};
 
 // A hint of what to cache. Whatever was computed of a prompt is cached here, so the hint changes nothing.
@@ -27,7 +27,7 @@ core::result<void> check_cache_control(const std::string& param, const std::stri
 
 // Checks a member of a text block beside `type` and `text`. `at`: where the block stands.
 core::result<void> check_block_member(const std::string& param, const std::string& at, std::string_view name,
-                                      const json::value& v) {
+                                      const json::value& v, ignored_fields& ignored) {
   if (name == "type" || name == "text") return {};
   const std::string full = fmt::format("{}.{}", at, shortened(name));
   if (name == "cache_control") return check_cache_control(param, full, v);
@@ -35,11 +35,12 @@ core::result<void> check_block_member(const std::string& param, const std::strin
     if (is_neutral(v, "[]")) return {};
     return bad_param(param, "{} is not supported yet", full);
   }
-  return bad_param(param, "unknown field '{}'", full);
+  ignored.add(full);
+  return {};
 }
 
 core::result<void> append_block(const std::string& param, const std::string& at, const json::value& v,
-                                json::array& parts) {
+                                json::array& parts, ignored_fields& ignored) {
   const json::object* block = v.if_object();
   if (!block) return bad_param(param, "{} must be an object, not {}", at, kind_of(v));
   const json::value* type = block->if_contains("type");
@@ -51,22 +52,22 @@ core::result<void> append_block(const std::string& param, const std::string& at,
   const json::value* said = block->if_contains("text");
   if (!said || !said->is_string()) return bad_param(param, "{} must have a string 'text'", at);
   for (const auto& [name, value] : *block)
-    if (auto fine = check_block_member(param, at, name, value); !fine) return fine;
+    if (auto fine = check_block_member(param, at, name, value, ignored); !fine) return fine;
   parts.push_back(json::object{{"type", "text"}, {"text", *said}});
   return {};
 }
 
 // Reads a content: a string, or a list of text blocks, which become the parts of a template's content.
 // `param`: the field that an error blames. `at`: where the value stands.
-core::result<json::value> read_content(const std::string& param, const std::string& at,
-                                       const json::value& v) {
+core::result<json::value> read_content(const std::string& param, const std::string& at, const json::value& v,
+                                       ignored_fields& ignored) {
   if (v.is_string()) return v;
   if (!v.is_array())
     return bad_param(param, "{} must be a string or a list of blocks, not {}", at, kind_of(v));
   json::array parts;
   std::size_t i = 0;
   for (const json::value& block : v.get_array()) {
-    if (auto read = append_block(param, fmt::format("{}[{}]", at, i++), block, parts); !read)
+    if (auto read = append_block(param, fmt::format("{}[{}]", at, i++), block, parts, ignored); !read)
       return read.error();
   }
   if (parts.empty()) return json::value(json::string());
@@ -82,13 +83,12 @@ std::string_view last_text(const json::value& content) {
   return content.is_string() ? content.get_string() : content.get_array().back().at("text").get_string();
 }
 
-core::result<json::value> read_message(const std::string& at, const json::value& v) {
+core::result<json::value> read_message(const std::string& at, const json::value& v, ignored_fields& ignored) {
   const std::string param = "messages";
   const json::object* o = v.if_object();
   if (!o) return bad_param(param, "{} must be an object, not {}", at, kind_of(v));
   for (const auto& [name, value] : *o)
-    if (name != "role" && name != "content")
-      return bad_param(param, "unknown field '{}.{}'", at, shortened(name));
+    if (name != "role" && name != "content") ignored.add(fmt::format("{}.{}", at, shortened(name)));
   const json::value* role = o->if_contains("role");
   if (!role || !role->is_string()) return bad_param(param, "{} must have a string 'role'", at);
   const std::string_view who = role->get_string();
@@ -98,7 +98,7 @@ core::result<json::value> read_message(const std::string& at, const json::value&
   }
   const json::value* content = o->if_contains("content");
   if (!content) return bad_param(param, "{} must have a 'content'", at);
-  auto said = read_content(param, at + ".content", *content);
+  auto said = read_content(param, at + ".content", *content, ignored);
   if (!said) return said.error();
   return message_of(who, std::move(*said));
 }
@@ -116,10 +116,10 @@ core::result<void> leave_open(core::conversation& said) {
   return {};
 }
 
-core::result<core::conversation> read_conversation(const json::object& body) {
+core::result<core::conversation> read_conversation(const json::object& body, ignored_fields& ignored) {
   core::conversation said;
   if (const json::value* system = body.if_contains("system"); system && !system->is_null()) {
-    auto content = read_content("system", "system", *system);
+    auto content = read_content("system", "system", *system, ignored);
     if (!content) return content.error();
     const bool empty = content->is_string() && content->get_string().empty();
     if (!empty) said.messages.push_back(message_of("system", std::move(*content)));
@@ -131,7 +131,7 @@ core::result<core::conversation> read_conversation(const json::object& body) {
   if (messages->get_array().empty()) return bad_param("messages", "messages is empty");
   std::size_t i = 0;
   for (const json::value& m : messages->get_array()) {
-    auto message = read_message(fmt::format("messages[{}]", i++), m);
+    auto message = read_message(fmt::format("messages[{}]", i++), m, ignored);
     if (!message) return message.error();
     said.messages.push_back(std::move(*message));
   }
@@ -159,12 +159,14 @@ core::result<void> read_stop_sequences(const std::string& name, const json::valu
   return {};
 }
 
-core::result<void> check_metadata(const std::string& name, const json::value& v, parsed_request&) {
+core::result<void> check_metadata(const std::string& name, const json::value& v, parsed_request& p) {
   if (!v.is_object()) return bad_param(name, "{} must be an object, not {}", name, kind_of(v));
   for (const auto& [key, value] : v.get_object()) {
-    if (key != "user_id") return bad_param(name, "unknown field '{}.{}'", name, shortened(key));
-    if (!value.is_null() && !value.is_string())
+    if (key != "user_id") {
+      p.ignored.add(fmt::format("{}.{}", name, shortened(key)));
+    } else if (!value.is_null() && !value.is_string()) {
       return bad_param(name, "{}.user_id must be a string, not {}", name, kind_of(value));
+    }
   }
   return {};
 }
@@ -202,23 +204,24 @@ core::result<void> read_field(std::string_view name, const json::value& v, parse
   if (std::ranges::find(named_otherwise, name) != std::end(named_otherwise)) return unknown_field(name);
   auto known = read_request_field(name, v, p.request);
   if (!known) return known.error();
-  if (!*known) return unknown_field(name);
+  if (!*known) p.ignored.add(name);
   return {};
 }
 
 }  // namespace
 
-core::result<parsed_request> parse(route to, std::string_view body, std::size_t most_values) {
+core::result<parsed_request> parse(route to, std::string_view body, std::size_t most_values, bool strict) {
   auto object = read_body(body, most_values);
   if (!object) return object.error();
   parsed_request p;
   p.request.input_param = "messages";
   p.request.stop_param = "stop_sequences";
-  auto said = read_conversation(*object);
+  auto said = read_conversation(*object, p.ignored);
   if (!said) return said.error();
   p.request.input = std::move(*said);
   for (const auto& [name, value] : *object)
     if (auto read = read_field(name, value, p); !read) return read.error();
+  if (strict && !p.ignored.empty()) return p.ignored.refusal();
   if (to == route::messages && !p.request.max_tokens) return bad_param("max_tokens", "max_tokens is missing");
   object->erase("tools");  // neutral, and in a form of Anthropic's own
   object->erase("tool_choice");
@@ -227,9 +230,15 @@ core::result<parsed_request> parse(route to, std::string_view body, std::size_t 
   return p;
 }
 
+// The router forgives doubled slashes and a missing /v1.
 bool is_path(std::string_view path) {
-  constexpr std::string_view base = "/v1/messages";
-  return path == base || (path.starts_with(base) && path[base.size()] == '/');
+  std::string plain;
+  for (const char c : path)
+    if (c != '/' || plain.empty() || plain.back() != '/') plain += c;
+  constexpr std::string_view version = "/v1", base = "/messages";
+  std::string_view rest = plain;
+  if (rest.starts_with("/v1/")) rest.remove_prefix(version.size());
+  return rest == base || (rest.starts_with(base) && rest[base.size()] == '/');
 }
 
 }  // namespace weir::net::anthropic

@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/protocol/ignored_fields.h"
 #include "net/protocol/logprobs.h"
 
 namespace weir::net::anthropic {
@@ -25,12 +26,14 @@ enum class route { messages, count_tokens };
 struct parsed_request {
   actors::request request;
   bool stream = false;
+  ignored_fields ignored;
 };
 
 // Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). /v1/messages requires
 // max_tokens. /v1/messages/count_tokens takes the same fields and requires `messages` alone. Error:
-// invalid_param with the field's name, for an unknown field too.
-core::result<parsed_request> parse(route to, std::string_view body, std::size_t most_values = SIZE_MAX);
+// invalid_param with the field's name; with `strict`, for an unknown field too.
+core::result<parsed_request> parse(route to, std::string_view body, std::size_t most_values = SIZE_MAX,
+                                   bool strict = false);
 
 // What an answer has to know of its request.
 struct limits {
@@ -46,6 +49,7 @@ struct identity {
   std::string id;          // of the message
   std::string model;       // that answers
   std::string request_id;  // for errors
+  std::vector<core::grammar::warning> warnings;  // of the message
 };
 
 // The id of the message that a job writes: msg_ and the job's id.
@@ -56,7 +60,7 @@ std::string response_body(const identity& who, std::string_view text, const acto
                           const limits& asked);
 
 // The body of an answer to count_tokens.
-std::string count_body(std::uint32_t input_tokens);
+std::string count_body(std::uint32_t input_tokens, std::span<const core::grammar::warning> warnings = {});
 
 // Whether a path is one of Anthropic's, whose errors have Anthropic's shape.
 bool is_path(std::string_view path);

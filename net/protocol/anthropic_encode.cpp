@@ -4,6 +4,7 @@
 
 #include "net/http/reply.h"
 #include "net/protocol/anthropic.h"
+#include "net/protocol/constraint_fields.h"
 #include "net/protocol/json.h"
 
 namespace weir::net::anthropic {
@@ -48,6 +49,7 @@ void append_message(std::string& out, const identity& who, const actors::outcome
   out += ']';
   append_stop(out, how, asked);
   append_nulls(out, "diagnostics");
+  append_warnings(out, who.warnings);
 }
 
 void append_block(std::string& out, std::string_view text) {
@@ -138,9 +140,12 @@ std::string response_body(const identity& who, std::string_view text, const acto
   return out;
 }
 
-std::string count_body(std::uint32_t input_tokens) {
+std::string count_body(std::uint32_t input_tokens, std::span<const core::grammar::warning> warnings) {
   std::string out;
-  append_object(out, [&] { append_int(out, "input_tokens", input_tokens); });
+  append_object(out, [&] {
+    append_int(out, "input_tokens", input_tokens);
+    append_warnings(out, warnings);
+  });
   return out;
 }
 

@@ -131,11 +131,12 @@ class completion_tokens {
   }
 
   // Appends {token:logprob,…}, the token that was drawn among them.
-  void append_top(std::string& out, std::span<const token_logprob> entries) {
+  void append_top(std::string& out, std::span<const token_logprob> likely, const token_logprob& drawn) {
     told_.clear();
     out += '{';
-    each_likely(entries, [&](const token_logprob& e) { append_once(out, e); });
-    append_once(out, entries.front());
+    for (const token_logprob& e : likely)
+      if (e.id >= 0) append_once(out, e);
+    append_once(out, drawn);
     out += '}';
   }
 
@@ -180,33 +181,92 @@ class chat_token {
   spelling spelling_;
 };
 
-// The lists of a completion, of which each has an item for each token: calls `list(key, item)` for each of
-// them, in their order.
-template <class List>
-void each_completion_list(const logprobs_part& p, List list) {
-  const auto* const log = p.log;
-  list("tokens", [log, tokens = completion_tokens(*p.tokenizer)](std::string& out, std::uint32_t i) mutable {
-    append_json_string(out, tokens.of(log->id(i)));
-  });
-  list("token_logprobs",
-       [log](std::string& out, std::uint32_t i) { append_shortest(out, log->logprobs(i).front().logprob); });
-  list("top_logprobs",
-       [log, tokens = completion_tokens(*p.tokenizer)](std::string& out, std::uint32_t i) mutable {
-         tokens.append_top(out, log->logprobs(i));
-       });
-  list("text_offset", [log, at = p.characters](std::string& out, std::uint32_t i) mutable {
-    append_number(out, at);
-    at += characters_of(log->text_of(i, i + 1));
-  });
+// The tokens of a completion's lists, by their places: those of the prompt where it has logprobs, then those
+// of the answer.
+struct completion_places {
+  logprobs_part answer;
+  std::optional<scored_prompt> prompt;
+
+  std::size_t given() const noexcept { return prompt ? prompt->tokens.size() + 1 : 0; }
+  std::size_t size() const noexcept { return given() + (answer.to - answer.from); }
+  // The prompt's token at place `i`; null: the first one, which has no logprob. REQUIRES: i < given().
+  const core::scored_token* scored(std::size_t i) const noexcept {
+    return i == 0 ? nullptr : &prompt->tokens[i - 1];
+  }
+  // The position in the log of the token at place `i`. REQUIRES: i >= given().
+  std::uint32_t position(std::size_t i) const noexcept {
+    return answer.from + static_cast<std::uint32_t>(i - given());
+  }
+  core::token_id id(std::size_t i) const {
+    if (i >= given()) return answer.log->id(position(i));
+    return i == 0 ? prompt->first : scored(i)->drawn.id;
+  }
+};
+
+void append_token_logprob(std::string& out, const completion_places& all, std::size_t i) {
+  if (i >= all.given()) return append_shortest(out, all.answer.log->logprobs(all.position(i)).front().logprob);
+  const auto* scored = all.scored(i);
+  scored ? append_shortest(out, scored->drawn.logprob) : void(out += "null");
 }
 
-// Adds a list: `item(out, i)` appends what belongs to the token at position i.
+void append_top_logprobs(std::string& out, completion_tokens& tokens, const completion_places& all,
+                         std::size_t i) {
+  if (i >= all.given()) {
+    const auto entries = all.answer.log->logprobs(all.position(i));
+    return tokens.append_top(out, entries.subspan(1), entries.front());
+  }
+  const auto* scored = all.scored(i);
+  if (!scored) return void(out += "null");
+  tokens.append_top(out, std::span(scored->likeliest).first(std::min(scored->count, all.prompt->top)),
+                    scored->drawn);
+}
+
+// Appends the offsets of the tokens, from the first place on.
+class text_offsets {
+ public:
+  explicit text_offsets(const completion_places& all)
+      : all_(all), prompt_(all.prompt ? characters_of(all.prompt->text) : 0) {}
+
+  void operator()(std::string& out, std::size_t i) {
+    if (i < all_.given()) {
+      append_number(out, std::min(at_, prompt_));
+      const std::string_view bytes = all_.answer.tokenizer->token_bytes(all_.id(i));
+      if (i > 0 || all_.prompt->text.starts_with(bytes)) at_ += characters_of(bytes);
+      return;
+    }
+    if (i == all_.given()) at_ = prompt_ + all_.answer.characters;
+    append_number(out, at_);
+    const std::uint32_t position = all_.position(i);
+    at_ += characters_of(all_.answer.log->text_of(position, position + 1));
+  }
+
+ private:
+  completion_places all_;
+  std::uint64_t prompt_, at_ = 0;
+};
+
+// The lists of a completion, of which each has an item for each token: calls `list(key, item)` for each of
+// them, in their order; `item(out, i)` appends what belongs to the token at place `i`, the first one first.
+template <class List>
+void each_completion_list(const completion_places& all, List list) {
+  const completion_tokens tokens(*all.answer.tokenizer);
+  list("tokens", [all, tokens](std::string& out, std::size_t i) mutable {
+    append_json_string(out, tokens.of(all.id(i)));
+  });
+  list("token_logprobs", [all](std::string& out, std::size_t i) { append_token_logprob(out, all, i); });
+  list("top_logprobs", [all, tokens](std::string& out, std::size_t i) mutable {
+    append_top_logprobs(out, tokens, all, i);
+  });
+  list("text_offset", text_offsets(all));
+}
+
+// Adds a list of `size` items: `item(out, i)` appends one.
 template <class Item>
-void add_list(body_parts& to, const logprobs_part& p, std::string before, Item item) {
+void add_list(body_parts& to, std::size_t size, std::string before, Item item) {
   to.add(before + '[');
-  to.add(p.to - p.from, [item = std::move(item), from = p.from](std::string& out, std::size_t i) mutable {
+  to.add(size, [item = std::move(item)](std::string& out, std::size_t i) mutable {
     if (i > 0) out += ',';
-    item(out, from + static_cast<std::uint32_t>(i));
+    item(out, i);
   });
 }
 
@@ -269,25 +329,30 @@ void append_completion_logprobs(std::string& out, const logprobs_part& p) {
     return;
   }
   out += '{';
-  each_completion_list(p, [&](std::string_view key, auto item) {
+  each_completion_list({p, {}}, [&](std::string_view key, auto item) {
     append_key(out, key);
-    append_list(out, p, [&](std::uint32_t i) { item(out, i); });
+    append_list(out, p, [&](std::uint32_t i) { item(out, i - p.from); });
   });
   out += '}';
 }
 
 void add_chat_logprobs(body_parts& to, const logprobs_part& p) {
   if (p.from == p.to) return to.add("null");
-  add_list(to, p, R"({"content":)", chat_token(p));
+  add_list(to, p.to - p.from, R"({"content":)",
+           [from = p.from, token = chat_token(p)](std::string& out, std::size_t i) mutable {
+             token(out, from + static_cast<std::uint32_t>(i));
+           });
   to.add(R"(],"refusal":null})");
 }
 
-void add_completion_logprobs(body_parts& to, const logprobs_part& p) {
-  if (p.from == p.to) return to.add("null");
+void add_completion_logprobs(body_parts& to, const logprobs_part& p,
+                             const std::optional<scored_prompt>& prompt) {
+  const completion_places all{p, prompt};
+  if (all.size() == 0) return to.add("null");
   std::string before = "{";
-  each_completion_list(p, [&](std::string_view key, auto item) {
+  each_completion_list(all, [&](std::string_view key, auto item) {
     append_key(before, key);
-    add_list(to, p, std::exchange(before, "]"), std::move(item));
+    add_list(to, all.size(), std::exchange(before, "]"), std::move(item));
   });
   to.add("]}");
 }

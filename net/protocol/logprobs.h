@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "actors/request.h"
@@ -52,9 +54,21 @@ void append_chat_logprobs(std::string& out, const logprobs_part& p);
 // is listed. Offsets count Unicode characters. null where there are no tokens.
 void append_completion_logprobs(std::string& out, const logprobs_part& p);
 
-// The same two as parts of a body. The log and the tokenizer must outlive the body.
+// A prompt whose tokens have logprobs.
+struct scored_prompt {
+  core::token_id first = 0;                    // its first token, which has no logprob
+  std::span<const core::scored_token> tokens;  // those behind it
+  std::uint32_t top = 0;                       // likeliest tokens that are told of each
+  std::string_view text;                       // as it stands before the answer
+};
+
+// The two above as parts of a body. The log and the tokenizer must outlive the body, and so must what
+// `prompt` refers to. `prompt`, for `echo`: its tokens come before those of the answer, which may have none.
+// Its first token has null as its logprob and as its likeliest tokens. Offsets do not count a first token
+// that is not in the text, such as a BOS that the tokenizer added.
 void add_chat_logprobs(body_parts& to, const logprobs_part& p);
-void add_completion_logprobs(body_parts& to, const logprobs_part& p);
+void add_completion_logprobs(body_parts& to, const logprobs_part& p,
+                             const std::optional<scored_prompt>& prompt = {});
 
 // vLLM's prompt_logprobs, as the inside of a list behind the null of the prompt's first token: for each token
 // its own entry and those of the likeliest, {"id":{"logprob","rank","decoded_token"},…}. Both must outlive

@@ -22,6 +22,9 @@ constexpr struct {
     {"prompt_cache_retention", json::kind::string},
 };
 
+// Fields of one route that would change its answer if the other route had them.
+constexpr std::string_view of_one_route[] = {"prompt", "messages", "echo", "max_completion_tokens"};
+
 // Tiers that promise no more than what every request gets. `flex` may wait longer.
 constexpr std::string_view service_tiers[] = {"auto", "default", "flex"};
 
@@ -92,18 +95,20 @@ core::result<void> read_stream_options(const json::value& v, parsed_request& p) 
       if (value.is_null()) continue;
       if (auto read = read_flag(p.include_usage, name, value); !read) return read.error();
     } else if (!planned) {
-      return core::bad_param(name, "unknown field '{}'", name);
-    } else if (!is_neutral(value, planned->neutral)) {
+      p.ignored.add(name);
+    } else if (!planned->asks_nothing(value)) {
       return not_supported_yet(name);
     }
   }
   return {};
 }
 
-core::result<void> read_max_tokens(std::string_view name, const json::value& v, parsed_request& p) {
+core::result<void> read_max_completion_tokens(std::string_view name, const json::value& v,
+                                              actors::request& r) {
   auto value = read_integer(name, v);
   if (!value) return value.error();
-  p.request.max_tokens = *value;
+  r.max_tokens.reset();
+  if (*value != -1) r.max_tokens = *value;
   return {};
 }
 
@@ -111,6 +116,7 @@ core::result<void> read_prompt_logprobs(std::string_view name, const json::value
   auto value = read_integer(name, v);
   if (!value) return value.error();
   p.request.prompt_logprobs = *value;
+  p.prompt_logprobs = true;
   return {};
 }
 
@@ -159,7 +165,27 @@ core::result<void> read_service_tier(std::string_view name, const json::value& v
                          shortened(*tier));
 }
 
-core::result<void> read_foreign(std::string_view name, const json::value& v) {
+// Calls that are not parallel are all that a request without tools can have.
+core::result<void> judge_parallel_calls(const json::object& o) {
+  const json::value* v = o.if_contains("parallel_tool_calls");
+  if (!v || v->is_null()) return {};
+  const auto parallel = read_bool("parallel_tool_calls", *v);
+  if (!parallel) return parallel.error();
+  const json::value* tools = o.if_contains("tools");
+  const bool has_tools = tools && tools->is_array() && !tools->get_array().empty();
+  if (*parallel || !has_tools) return {};
+  return not_supported_yet("parallel_tool_calls");
+}
+
+core::result<void> read_effort(std::string_view name, const json::value& v, actors::request& r) {
+  auto effort = read_string(name, v);
+  if (!effort) return effort.error();
+  auto* said = std::get_if<core::conversation>(&r.input);
+  if (said && *effort != "none") said->reasoning_effort = std::move(*effort);
+  return {};
+}
+
+core::result<void> read_foreign(std::string_view name, const json::value& v, parsed_request& p) {
   for (const auto& known : without_effect) {
     if (known.name != name) continue;
     if (v.kind() == known.kind) return {};
@@ -167,8 +193,18 @@ core::result<void> read_foreign(std::string_view name, const json::value& v) {
                            known.kind == json::kind::string ? "a string" : "an object", kind_of(v));
   }
   if (name == "service_tier") return read_service_tier(name, v);
+  if (name == "parallel_tool_calls" || name == "reasoning_effort") return {};  // read_beside_messages()
   if (const auto* planned = find_planned(place::openai_field, name)) return judge_planned(*planned, v);
-  return unknown_field(name);
+  if (std::ranges::find(of_one_route, name) != std::end(of_one_route)) return unknown_field(name);
+  p.ignored.add(name);
+  return {};
+}
+
+// Fields whose meaning depends on the messages, or on the tools, wherever these stand in the body.
+core::result<void> read_beside_messages(const json::object& o, actors::request& r) {
+  if (auto fine = judge_parallel_calls(o); !fine) return fine;
+  const json::value* effort = o.if_contains("reasoning_effort");
+  return effort && !effort->is_null() ? read_effort("reasoning_effort", *effort, r) : core::result<void>();
 }
 
 core::result<void> read_field(dialect d, std::string_view name, const json::value& v, parsed_request& p) {
@@ -185,8 +221,27 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   if (name == "return_token_ids") return read_flag(p.return_token_ids, name, v);
   if (name == "echo" && !chat) return read_flag(p.request.echo, name, v);
   if (name == "prompt_logprobs") return read_prompt_logprobs(name, v, p);
-  if (name == "max_completion_tokens" && chat) return read_max_tokens(name, v, p);
-  return read_foreign(name, v);
+  if (name == "max_completion_tokens" && chat) return read_max_completion_tokens(name, v, p.request);
+  return read_foreign(name, v, p);
+}
+
+// What `echo` and logprobs ask of the prompt, in OpenAI's older shape.
+core::result<void> read_echo(parsed_request& p) {
+  actors::request& r = p.request;
+  if (!r.echo) return {};
+  if (r.max_tokens == 0) {
+    if (p.stream)
+      return core::bad_param("max_tokens", "max_tokens 0 goes with an answer that is not streamed");
+    p.prompt_alone = true;
+    r.max_tokens = 1;
+  }
+  if (!r.top_logprobs) return {};
+  if (p.stream)
+    return core::bad_param("echo", "echo beside logprobs goes with an answer that is not streamed");
+  if (r.prompt_logprobs.value_or(-1) >= *r.top_logprobs) return {};
+  r.prompt_logprobs = r.top_logprobs;
+  r.prompt_logprobs_param = "logprobs";
+  return {};
 }
 
 // Parses an object and calls `read` for each member. `read` returns false for an unknown name, which is an
@@ -216,7 +271,7 @@ core::result<bool> take(core::result<T> value, T& target) {
 
 }  // namespace
 
-core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values) {
+core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values, bool strict) {
   auto object = read_body(body, most_values);
   if (!object) return object.error();
   parsed_request p;
@@ -227,7 +282,9 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   for (const auto& [key, value] : *object) {
     if (auto read = read_field(d, std::string_view(key), value, p); !read) return read.error();
   }
+  if (strict && !p.ignored.empty()) return p.ignored.refusal();
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
+  if (auto read = read_beside_messages(*object, p.request); !read) return read.error();
   if (auto read = read_constraint_fields(*object, p.request); !read) return read.error();
   if (auto fine = check_best_of(*object, p.n); !fine) return fine.error();
   if (auto fine = check_max_tokens(*object); !fine) return fine.error();
@@ -236,10 +293,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   if (auto read = read_logprobs_fields(*object, form, p.request); !read) return read.error();
   if (p.stream && p.request.prompt_logprobs)
     return core::bad_param("prompt_logprobs", "prompt_logprobs goes with an answer that is not streamed");
-  if (p.request.echo && p.request.top_logprobs)
-    return core::bad_param("echo",
-                           "echo beside logprobs is not supported yet: prompt_logprobs gives those of "
-                           "the prompt");
+  if (auto read = read_echo(p); !read) return read.error();
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

@@ -18,6 +18,7 @@
 #include "actors/request.h"
 #include "core/grammar/rules.h"
 #include "net/protocol/body_parts.h"
+#include "net/protocol/ignored_fields.h"
 #include "net/protocol/logprobs.h"
 
 namespace weir::net::openai {
@@ -30,15 +31,20 @@ struct parsed_request {
   bool include_usage = false;  // a stream ends with one more event, which has the usage
   bool return_token_ids = false;
   std::uint32_t n = 1;  // number of choices of each prompt; they share the computed pages of the prompt
+  bool prompt_logprobs = false;  // each choice has those of the prompt as vLLM's field of this name
+  // The answer is the prompt alone, for max_tokens 0. The job draws one token, which nobody is shown.
+  bool prompt_alone = false;
+  ignored_fields ignored;
 };
 
 inline constexpr std::uint32_t most_choices = 64;          // of a prompt
 inline constexpr std::uint32_t most_choices_in_all = 256;  // of all prompts of a request
 
 // Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param
-// with the field's name, for an unknown field too, as in OpenAI's API. A field of OpenAI's that has no effect
-// here is accepted with any value of its type.
-core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values = SIZE_MAX);
+// with the field's name; with `strict`, for an unknown field too. A field of OpenAI's that has no effect here
+// is accepted with any value of its type.
+core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values = SIZE_MAX,
+                                   bool strict = false);
 
 // The body of a request to tokenise.
 struct text_to_tokenize {
@@ -65,9 +71,9 @@ struct answer_head {
   std::string id;
   std::int64_t created_s = 0;      // Unix time in s
   std::string model, fingerprint;  // an empty fingerprint is null
-  // The parts of the request's constraint that are not enforced. A stream sends this list at the beginning of
-  // its first choice; the list outlives its event_writer.
-  std::span<const core::grammar::warning> warnings;
+  // Unknown fields of the request, and the parts of its constraint that are not enforced. A stream sends this
+  // list at the beginning of its first choice.
+  std::vector<core::grammar::warning> warnings;
 };
 
 // One of the answers, from a job that has ended.
@@ -76,8 +82,11 @@ struct choice {
   actors::outcome how;
   bool with_ids = false;                       // the client asked for token ids
   std::string_view prompt = {};                // with `echo`: its text, which stands before the answer's
+  bool prompt_alone = false;                   // nothing of the answer is shown
   std::optional<logprobs_part> logprobs = {};  // nullopt: the client did not ask for them
   const core::tokenizer* tokenizer = nullptr;  // of the model; not null if how.prompt_logprobs is set
+  bool prompt_logprobs = false;                // the client asked for those of how
+  std::optional<scored_prompt> scored = {};    // with `echo` and logprobs: the prompt, before `logprobs`
 };
 
 // The body of an answer that is not streamed. `choices` are in the order of their indices: the `n` choices of
@@ -121,7 +130,7 @@ class event_writer {
   bool include_usage_;
   std::uint32_t n_;
   std::string head_;  // the start of every event: `data: {"id":…,"model":…,"choices":[`
-  std::span<const core::grammar::warning> warnings_;
+  std::vector<core::grammar::warning> warnings_;
 };
 
 }  // namespace weir::net::openai

@@ -74,26 +74,27 @@ void append_choice(growing_body& out, dialect d, const choice& c) {
   const bool chat = d == dialect::chat;
   out.text += chat ? R"(,"message":{"role":"assistant","content":")" : R"(,"text":")";
   out.flush().add_json_text(c.prompt);
-  out.parts.add_json_text(c.log->text_of(0, c.log->whole()));
+  const std::uint32_t shown = c.prompt_alone ? 0 : c.log->whole();
+  out.parts.add_json_text(c.log->text_of(0, shown));
   out.text += chat ? R"(","refusal":null},"logprobs":)" : R"(","logprobs":)";
   if (!c.logprobs) {
     out.text += "null";
   } else if (chat) {
     add_chat_logprobs(out.flush(), *c.logprobs);
   } else {
-    add_completion_logprobs(out.flush(), *c.logprobs);
+    add_completion_logprobs(out.flush(), *c.logprobs, c.scored);
   }
   out.text += R"(,"finish_reason":)";
   append_json_string(out.text, finish_reason(c.how.reason));
   if (c.with_ids) {
     out.text += R"(,"token_ids":[)";
-    out.flush().add(c.log->whole(), [log = c.log](std::string& to, std::size_t i) {
+    out.flush().add(shown, [log = c.log](std::string& to, std::size_t i) {
       if (i > 0) to += ',';
       append_number(to, std::int64_t{log->id(static_cast<std::uint32_t>(i))});
     });
     out.text += ']';
   }
-  if (c.how.prompt_logprobs) {
+  if (c.prompt_logprobs && c.how.prompt_logprobs) {
     out.text += R"(,"prompt_logprobs":[null)";
     add_prompt_logprobs(out.flush(), *c.how.prompt_logprobs, *c.tokenizer);
     out.text += ']';
@@ -159,7 +160,7 @@ event_writer::event_writer(dialect d, const answer_head& head, bool include_usag
 }
 
 void event_writer::open(std::string& out, std::uint32_t index, std::string_view prompt) const {
-  const auto warnings = warnings_.first(index == 0 ? warnings_.size() : 0);
+  const auto warnings = std::span(warnings_).first(index == 0 ? warnings_.size() : 0);
   if (dialect_ != dialect::chat) {
     if (prompt.empty() && warnings.empty()) return;
     piece(out, index, prompt, {}, {});

@@ -11,6 +11,10 @@ json::value parsed(std::string_view text) {
 
 }  // namespace
 
+bool planned_name::asks_nothing(const json::value& v) const {
+  return is_neutral(v, neutral) || is_neutral(v, also_neutral);
+}
+
 const planned_name* find_planned(place where, std::string_view name) noexcept {
   for (const planned_name& p : planned_names)
     if (p.where == where && p.name == name) return &p;
@@ -18,7 +22,7 @@ const planned_name* find_planned(place where, std::string_view name) noexcept {
 }
 
 core::result<void> judge_planned(const planned_name& field, const json::value& v) {
-  if (is_neutral(v, field.neutral)) return {};
+  if (field.asks_nothing(v)) return {};
   const std::string name(field.name);
   switch (field.kind) {
     case planned_name::value::any:

@@ -59,7 +59,8 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
   return store_as<read_integer>(name, v, to);
 }
 
-// Reads a 64-bit integer. A negative one is converted to unsigned.
+// Reads a 64-bit integer. -1 is as if the field were not there; any other negative one is converted to
+// unsigned.
 core::result<void> store_sampling(std::string_view name, const json::value& v,
                                   std::optional<std::uint64_t>& to) {
   if (v.is_uint64()) {
@@ -68,7 +69,8 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
   }
   auto value = read_integer(name, v);
   if (!value) return value.error();
-  to = static_cast<std::uint64_t>(*value);
+  to.reset();
+  if (*value != -1) to = static_cast<std::uint64_t>(*value);
   return {};
 }
 
@@ -92,6 +94,15 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
     biases.emplace_back(id, *bias);
   }
   to = std::move(biases);
+  return {};
+}
+
+// -1 is as if the field were not there.
+core::result<void> store_max_tokens(std::string_view name, const json::value& v, request& r) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  r.max_tokens.reset();
+  if (*value != -1) r.max_tokens = *value;
   return {};
 }
 
@@ -120,7 +131,7 @@ struct field {
 
 constexpr field fields[] = {
     {"model", store<read_string, &request::model>},
-    {"max_tokens", store<read_integer, &request::max_tokens>},
+    {"max_tokens", store_max_tokens},
     {"min_tokens", store<read_integer, &request::min_tokens>},
     {"max_repeats", store<read_integer, &request::max_repeats>},
     {"ignore_eos", store<read_bool, &request::ignore_eos>},
@@ -174,7 +185,7 @@ core::result<void> check_message(const std::string& name, const json::value& v) 
   const json::object& o = v.get_object();
   for (const planned_name& p : planned_names) {
     const json::value* found = p.where == place::message_member ? o.if_contains(p.name) : nullptr;
-    if (found && !is_neutral(*found, p.neutral)) return not_supported_yet(fmt::format("{}.{}", name, p.name));
+    if (found && !p.asks_nothing(*found)) return not_supported_yet(fmt::format("{}.{}", name, p.name));
   }
   const json::value* role = o.if_contains("role");
   if (!role || !role->is_string()) return wrong(name, name + " must have a string 'role'");
@@ -252,7 +263,11 @@ bool is_template_field(std::string_view name) {
 }  // namespace
 
 core::result<json::object> read_body(std::string_view body, std::size_t most_values) {
-  auto parsed = read_json(with_schemas_as_text(body), {max_body_depth, most_values});
+  const json_bounds most{max_body_depth, most_values};
+  const std::string text = with_schemas_as_text(body);
+  auto parsed = read_json(text, most);
+  if (!parsed && text != body)  // the place of an error is told of what the client sent
+    if (const auto sent = read_json(body, most); !sent) return sent.error();
   if (!parsed) return parsed.error();
   if (!parsed->is_object()) {
     return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
@@ -277,6 +292,7 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
   if (is_template_field(name)) return true;                       // read_template_fields()
   if (is_constraint_field(name)) return true;                     // read_constraint_fields()
   if (name == "logprobs" || name == "top_logprobs") return true;  // read_logprobs_fields()
+  if (std::ranges::find(beside_planned, name) != std::end(beside_planned)) return true;
   const planned_name* planned = find_planned(place::request_field, name);
   if (!planned) return false;
   if (auto refused = judge_planned(*planned, v); !refused) return refused.error();

@@ -19,7 +19,7 @@ namespace weir::net {
 inline constexpr std::size_t max_body_depth = 64;  // most nesting of a body's JSON
 
 // Parses the body of a POST, which has to be an object. `most_values`: most values and keys of its JSON
-// (core/read_json.h). Error: invalid_param.
+// (core/read_json.h). Error: invalid_param; where the body is no JSON, with the byte.
 core::result<json::object> read_body(std::string_view body, std::size_t most_values);
 core::error unknown_field(std::string_view name);  // invalid_param
 
@@ -29,8 +29,8 @@ core::error unknown_field(std::string_view name);  // invalid_param
 core::result<bool> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
 // Reads a list of messages: objects with a string `role` and a `content`, which is a string or a list of text
-// parts, and null or missing only beside `tool_calls`. All other members go to the model's chat template as
-// they are.
+// parts, and null or missing only beside `tool_calls`. All other members go to the model's chat template,
+// which is given all of this in the forms that it reads (core/text/chat/message_forms.h).
 core::result<core::conversation> read_messages(std::string_view name, const json::value& v);
 // Reads the fields that go to the chat template beside the messages: tools, tool_choice, documents,
 // chat_template_kwargs, add_generation_prompt, continue_final_message. REQUIRES: `r.input` is set. Error:

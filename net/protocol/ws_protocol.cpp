@@ -4,13 +4,13 @@
 #include <boost/json/serialize.hpp>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/ignored_fields.h"
 #include "net/protocol/planned.h"
 #include "net/protocol/request_fields.h"
 
 namespace weir::net::ws {
 namespace {
 
-constexpr std::size_t most_ignored = 16;  // names of unknown fields in response.created
 constexpr std::ptrdiff_t most_ts_digits = 32;
 constexpr std::size_t most_metadata = 4096;  // bytes of JSON text
 constexpr std::int64_t most_window = 1 << 24;
@@ -157,7 +157,8 @@ constexpr create_field create_fields[] = {
     {"metadata", read_metadata},
 };
 
-core::result<void> read_create_field(std::string_view name, const json::value& v, response_create& c) {
+core::result<void> read_create_field(std::string_view name, const json::value& v, response_create& c,
+                                     ignored_fields& ignored) {
   for (const create_field& f : create_fields) {
     if (f.name != name) continue;
     if (v.is_null() && name != "input") return {};
@@ -169,15 +170,8 @@ core::result<void> read_create_field(std::string_view name, const json::value& v
   if (const auto* planned = find_planned(place::create_field, name)) return judge_planned(*planned, v);
   auto known = read_request_field(name, v, c.request);
   if (!known) return known.error();
-  if (!*known) c.ignored.emplace_back(shortened(name));
+  if (!*known) ignored.add(name);
   return {};
-}
-
-void bound_ignored(std::vector<std::string>& names) {
-  if (names.size() <= most_ignored) return;
-  std::string rest = fmt::format("and {} more", names.size() - most_ignored);
-  names.resize(most_ignored);
-  names.push_back(std::move(rest));
 }
 
 core::error bad_lane_id() {
@@ -201,15 +195,16 @@ client_message parse_create(const json::object& o) {
   c.id = id;
   c.request.input_param = "input";
   if (!o.if_contains("input")) return invalid(o, core::bad_param("input", "input is missing"));
+  ignored_fields ignored;
   for (const auto& [key, value] : o) {
-    if (auto read = read_create_field(std::string_view(key), value, c); !read)
+    if (auto read = read_create_field(std::string_view(key), value, c, ignored); !read)
       return invalid(o, read.error());
   }
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
   if (auto read = read_constraint_fields(o, c.request); !read) return invalid(o, read.error());
   if (auto read = read_logprobs_fields(o, logprobs_form::either, c.request); !read)
     return invalid(o, read.error());
-  bound_ignored(c.ignored);
+  c.ignored = ignored.told();
   return c;
 }
 

@@ -55,8 +55,7 @@ struct response_create {
   bool cancel_on_disconnect = false;
   bool pause_on_lag = false;
   std::string metadata;  // JSON text of an object, at most 4 KiB; empty: none
-  // Names of unknown fields, at most 16. If there are more, the next entry says how many.
-  std::vector<std::string> ignored;
+  std::vector<std::string> ignored;  // unknown fields, as ignored_fields::told()
 };
 
 // Names the response by the lane's id or by the server's response_id: exactly one of the two is not empty.

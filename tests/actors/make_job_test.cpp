@@ -56,9 +56,9 @@ TEST_CASE("a value out of its range is refused, naming the field") {
   const std::vector<std::pair<std::string, std::function<void(request&)>>> bad = {
       {"temperature", [](auto& r) { r.sampling.temperature = 2.1; }},
       {"temperature", [](auto& r) { r.sampling.temperature = -0.1; }},
-      {"top_p", [](auto& r) { r.sampling.top_p = 0; }},
+      {"top_p", [](auto& r) { r.sampling.top_p = -0.1; }},
       {"top_p", [](auto& r) { r.sampling.top_p = 1.01; }},
-      {"top_k", [](auto& r) { r.sampling.top_k = -1; }},
+      {"top_k", [](auto& r) { r.sampling.top_k = -2; }},
       {"min_p", [](auto& r) { r.sampling.min_p = 1.5; }},
       {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 0; }},
       {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 0.009; }},
@@ -133,7 +133,22 @@ TEST_CASE("a prompt must leave room for one token of the answer") {
   const auto j = make_job(text(too_long), m);
   REQUIRE_FALSE(j.has_value());
   CHECK(j.error().code == core::errc::prompt_too_long);
-  CHECK(j.error().message.find("100") != std::string::npos);
+  CHECK_THAT(j.error().message, Catch::Contains("prompt is too long: 100 tokens > 99 maximum"));
+  CHECK_THAT(j.error().message, Catch::Contains("maximum context length is 100 tokens"));
+}
+
+TEST_CASE("a top_k of -1 is off, whatever the model's own is, and a top_p of 0 is greedy") {
+  sim_model m;
+  m.defaults.top_k = 20;
+  auto r = text("hi");
+  r.sampling.top_k = -1;
+  CHECK(make_job(r, m)->sampling.top_k == 0);
+  r.sampling.temperature = 1;
+  r.sampling.top_p = 0;
+  const auto j = make_job(r, m);
+  REQUIRE(j.has_value());
+  CHECK(j->sampling.temperature == 0);
+  CHECK(j->sampling.top_p == 1);
 }
 
 }  // namespace weir::tests::make_job_test

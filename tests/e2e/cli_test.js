@@ -180,6 +180,28 @@ describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
     });
   });
 
+  test("a batch names unknown fields, and gives the logprobs that a line asks for", async () => {
+    const lines = [{ prompt: "x", temprature: 1, logprobs: 2 }, { prompt: "x" }]
+      .map((line) => JSON.stringify({ max_tokens: 3, seed: 1, ...line }));
+    const got = await run(["generate", "--device", device, "--batch", file("asked.jsonl", lines.join("\n"))]);
+    assert.equal(got.code, 0, got.stderr);
+    const [asked, plain] = got.stdout.trim().split("\n").map((l) => JSON.parse(l));
+    assert.deepEqual(asked.ignored, ["temprature"]);
+    assert.deepEqual(asked.logprobs.map((l) => l.id), asked.token_ids);
+    assert.ok(asked.logprobs.every((l) => l.top.length === 2 && l.logprob <= 0));
+    assert.ok(!("ignored" in plain) && !("logprobs" in plain));
+  });
+
+  test("2: a path that is no model's says what to give", async () => {
+    const weights = file("model.safetensors", "x");
+    for (const [path, says] of [[weights, /is one file of a model: give its directory/],
+      ["no-such-owner/a-model", /hf download no-such-owner\/a-model --local-dir a-model/]]) {
+      const got = await run(["generate", "--model", path, "--device", "cpu", "--prompt", "x"]);
+      assert.equal(got.code, 2);
+      assert.match(got.stderr, says);
+    }
+  });
+
   test("a short load says nothing where stderr is no terminal", async () => {
     const ours = Object.keys(process.env).filter((name) => name.startsWith("WEIR_"));  // weir warns of these
     const unset = Object.fromEntries(ours.map((name) => [name, undefined]));

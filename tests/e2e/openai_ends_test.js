@@ -111,7 +111,6 @@ describe("openai: errors", { skip }, () => {
     ["an unknown role", { messages: [{ role: "king", content: "hi" }] }, "messages", /role must be system/],
     ["a part that is no text", { messages: [user([{ type: "image_url", image_url: { url: "x" } }])] },
       "messages", /'image_url' are not supported/],
-    ["an unknown field", { temprature: 1 }, "temprature", /unknown field/],
     ["store", { store: true }, "store", /not supported/],
     ["a tier", { service_tier: "priority" }, "service_tier", /one tier/],
     ["best_of over n", { n: 2, best_of: 3 }, "best_of", /unless it is n/],
@@ -131,6 +130,17 @@ describe("openai: errors", { skip }, () => {
         });
       }
     });
+
+  test("a field that is not known is taken, and named in the answer and in a stream's first chunk", async () => {
+    const client = client_of(server);
+    const whole = await client.chat.completions.create({ ...asked, temprature: 1 });
+    assert.deepEqual(whole.warnings.map((w) => w.param), ["temprature"]);
+    const named = [];
+    for await (const chunk of await client.chat.completions.create({ ...asked, temprature: 1, stream: true }))
+      named.push((chunk.warnings ?? []).map((w) => w.param));
+    assert.deepEqual(named[0], ["temprature"]);
+    assert.ok(named.slice(1).every((names) => names.length === 0));
+  });
 
   const wrong = [["suffix", "x"], ["logit_bias", { x: 1 }], ["best_of", 2], ["prompt", [[1], ["x"]]]];
   for (const [name, value] of wrong)

@@ -1,9 +1,30 @@
-// Any bytes as the body of each POST route: a request or an error, never a crash.
+// Any bytes as the body of each POST route: a request or an error, never a crash. The messages of a request
+// fit every form that a template may read, and fit it still when they are put into it again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/text/chat/message_forms.h"
 #include "net/protocol/openai.h"
+
+namespace {
+
+void fit_all(const weir::core::conversation& said) {
+  using weir::core::message_forms;
+  using content = message_forms::content;
+  for (const bool as_text : {false, true})
+    for (const content form : {content::text, content::parts, content::either}) {
+      message_forms forms{.contents = {}, .arguments_as_text = as_text};
+      forms.contents.fill(form);
+      auto once = said.messages;
+      fit(once, forms);
+      auto twice = once;
+      fit(twice, forms);
+      if (once != twice) std::abort();
+    }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::net;
@@ -11,6 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (auto d : {openai::dialect::completion, openai::dialect::chat}) {
     auto parsed = openai::parse(d, body);
     if (!parsed && parsed.error().message.empty()) std::abort();
+    if (!parsed) continue;
+    if (parsed->ignored.told().size() > ignored_fields::most_names + 1) std::abort();
+    if (const auto* said = std::get_if<weir::core::conversation>(&parsed->request.input)) fit_all(*said);
   }
   (void)openai::parse_tokenize(body);
   (void)openai::parse_detokenize(body);

@@ -82,9 +82,10 @@ result<std::shared_ptr<const chat_template>> chat_template::load(const std::stri
 void chat_template::add(std::string name, std::string_view source) {
   auto program = jinja::program::compile(source);
   if (program) {
-    const bool knows_developer = source.find("developer") != source.npos;
+    const auto has = [&](std::string_view word) { return source.find(word) != source.npos; };
     const message_forms forms = forms_of(**program, tokens_);
-    programs_.push_back({std::move(name), std::move(*program), knows_developer, forms});
+    programs_.push_back({std::move(name), std::move(*program), has("developer"), has("reasoning_effort"),
+                         has("think") || has("reasoning"), forms});
   } else if (!fault_) {
     fault_ = make_error(errc::not_supported,
                         "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
@@ -115,7 +116,12 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
                       "the model's chat templates ({}) have none for this conversation: 'default' is missing",
                       names);
   }
+  if (c.reasoning_effort && chosen->reasons && !chosen->knows_effort)
+    return bad_param("reasoning_effort",
+                     "reasoning_effort is not supported yet by this model's chat template");
   json::object variables = variables_of(c);
+  if (c.reasoning_effort && !c.variables.contains("reasoning_effort"))
+    variables["reasoning_effort"] = *c.reasoning_effort;
   auto& messages = variables["messages"].as_array();
   if (how == given::fitted) {
     if (!chosen->knows_developer) developers_to_system(messages);

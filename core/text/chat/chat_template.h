@@ -39,7 +39,9 @@ class chat_template {
   // invalid_param if the template refuses the conversation or fails on it.
   //
   // The messages are put into the forms that the template reads (core/text/chat/message_forms.h). A template
-  // whose source does not have the word `developer` gets messages of this role as `system`.
+  // whose source does not have the word `developer` gets messages of this role as `system`. A reasoning
+  // effort goes to a template that has the word; it says nothing to a model that does not reason, and any
+  // other template refuses it.
   result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now,
                                   const jinja::limits& most = {}) const;
   // The same, but the template is given the messages as they are.
@@ -60,7 +62,8 @@ class chat_template {
   struct named {
     std::string name;
     std::shared_ptr<const jinja::program> program;
-    bool knows_developer;
+    bool knows_developer, knows_effort;
+    bool reasons;  // its model writes down what it thinks
     message_forms forms;
   };
   enum class given { fitted, as_sent };

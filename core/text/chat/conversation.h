@@ -10,6 +10,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace weir::core {
 
@@ -18,6 +20,7 @@ struct conversation {
   boost::json::value tools;             // an array of tool definitions; null: none
   boost::json::value documents;         // an array of documents to answer from; null: none
   boost::json::object variables;        // further variables of the template, such as enable_thinking
+  std::optional<std::string> reasoning_effort;  // how much the model thinks; unset: nothing is said
   bool add_generation_prompt = true;    // the prompt ends with the start of the assistant's answer
   bool continue_final_message = false;  // the answer goes on with the last message, which is left open
 };

@@ -15,8 +15,9 @@ constexpr std::string_view json_white = " \t\r\n";
 
 // ---- contents
 
-json::array as_parts(const json::string& text) {
-  return json::array{json::object{{"type", "text"}, {"text", text}}};
+json::array as_parts(std::string_view text) {
+  const json::string_view said(text.data(), text.size());
+  return json::array{json::object{{"type", "text"}, {"text", said}}};
 }
 
 // nullopt: the content is not a list of text parts.
@@ -88,7 +89,8 @@ void fit_call(json::value& call, bool as_text, std::size_t& values_left) {
 // ---- what a template reads
 
 // Words that no template has by itself.
-constexpr std::string_view said_word = "weirsaid", key_word = "weirkey", value_word = "weirvalue";
+constexpr std::string_view said_word = "weirsaid", more_word = "weirmore", key_word = "weirkey",
+                           value_word = "weirvalue";
 
 // A probe costs no more than an eighth of what a request's rendering may.
 constexpr jinja::limits most_of_a_probe = {
@@ -201,11 +203,12 @@ bool wants_texts(const prober& p) {
 struct evidence {
   bool text_read = false, parts_read = false, same = true;
 
-  void add(std::string_view of_text, std::string_view of_parts) {
+  // `of_two`: the prompt of a second part behind the same part, which some templates leave out.
+  void add(std::string_view of_text, std::string_view of_parts, std::string_view of_two) {
     const bool text = has(of_text, said_word), parts = has(of_parts, said_word);
     text_read |= text;
     parts_read |= parts;
-    if (text) same &= of_text == of_parts;
+    if (text) same &= of_text == of_parts && has(of_two, said_word) && has(of_two, more_word);
   }
   content verdict() const {
     if (!text_read) return parts_read ? content::parts : content::text;
@@ -219,11 +222,16 @@ content form_of(std::string_view role, const prober& p, const message_forms& so_
     if (probe.role != role) continue;
     json::array messages = messages_of(probe.messages);
     fit(messages, so_far);
-    const std::string of_text = p.prompt_of(messages, probe.tools);
-    for (json::value& m : messages)
-      if (json::value& said = m.at("content"); said.get_string() == said_word)
-        said = json::value(as_parts(said.get_string()));
-    seen.add(of_text, p.prompt_of(std::move(messages), probe.tools));
+    const auto with_parts = [&](const json::array& parts) {
+      json::array changed = messages;
+      for (json::value& m : changed)
+        if (json::value& said = m.at("content"); said.get_string() == said_word) said = parts;
+      return p.prompt_of(std::move(changed), probe.tools);
+    };
+    const json::array one = as_parts(said_word);
+    json::array two = one;
+    two.push_back(as_parts(more_word).front());
+    seen.add(p.prompt_of(messages, probe.tools), with_parts(one), with_parts(two));
   }
   return seen.verdict();
 }

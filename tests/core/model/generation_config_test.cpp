@@ -45,13 +45,14 @@ TEST_CASE("sampling defaults are neutral until the file says otherwise") {
   CHECK(parse(R"({"temperature":0.0})")->defaults.temperature == 0);
   CHECK(parse(R"({"repetition_penalty":0.005})")->defaults.repetition_penalty == 0.005f);
   CHECK(parse(R"({"top_k":0})")->defaults.top_k == 0);
+  CHECK(parse(R"({"top_k":-1})")->defaults.top_k == 0);
   CHECK(parse(R"({"top_k":16777216})")->defaults.top_k == 16777216);
 }
 
 TEST_CASE("a default or an id out of its range is refused by name") {
   for (const char* text :
        {R"({"temperature":-1})", R"({"temperature":2.5})", R"({"temperature":"hot"})", R"({"top_p":0})",
-        R"({"top_p":1.5})", R"({"min_p":-0.5})", R"({"repetition_penalty":0})", R"({"top_k":-1})",
+        R"({"top_p":1.5})", R"({"min_p":-0.5})", R"({"repetition_penalty":0})", R"({"top_k":-2})",
         R"({"top_k":1.5})", R"({"top_k":16777217})", R"({"repetition_penalty":2.5})",
         R"({"eos_token_id":100})", R"({"eos_token_id":-1})", R"({"eos_token_id":1.0})",
         R"({"bos_token_id":[100]})", R"({"do_sample":1})"}) {

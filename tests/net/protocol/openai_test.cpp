@@ -28,7 +28,7 @@ boost::json::object event(std::string_view text) {
 TEST_CASE("openai: a completion's fields reach the request") {
   auto p = completion(R"("model":"m","max_tokens":5,"temperature":0,"stream":true,
       "stream_options":{"include_usage":true},"return_token_ids":true,"stop":"x","user":"me","n":1,"logprobs":null,
-      "ignore_eos":true,"top_k":5,"add_special_tokens":false,"skip_special_tokens":false,"seed":-1)");
+      "ignore_eos":true,"top_k":5,"add_special_tokens":false,"skip_special_tokens":false,"seed":-2)");
   REQUIRE(p.has_value());
   CHECK(p->request.model == "m");
   CHECK(p->request.input_param == "prompt");
@@ -36,7 +36,7 @@ TEST_CASE("openai: a completion's fields reach the request") {
   CHECK(p->request.max_tokens == 5);
   CHECK(p->request.sampling.temperature == 0.0);
   CHECK(p->request.stop == std::vector<std::string>{"x"});
-  CHECK(p->request.sampling.seed == 18446744073709551615ull);
+  CHECK(p->request.sampling.seed == 18446744073709551614ull);
   CHECK(p->stream);
   CHECK(p->include_usage);
   CHECK(p->return_token_ids);
@@ -65,7 +65,8 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {R"({"prompt":"x","best_of":1,"n":2})", "best_of", "unless it is n, which is 2"},
       {R"({"prompt":"x","best_of":0})", "best_of", "at least 1"},
       {R"({"prompt":"x","echo":"yes"})", "echo", "true or false"},
-      {R"({"prompt":"x","echo":true,"logprobs":1})", "echo", "not supported yet"},
+      {R"({"prompt":"x","echo":true,"logprobs":1,"stream":true})", "echo", "not streamed"},
+      {R"({"prompt":"x","echo":true,"max_tokens":0,"stream":true})", "max_tokens", "not streamed"},
       {R"({"prompt":"x","store":true})", "store", "not supported yet"},
       {R"({"prompt":"x","service_tier":"priority"})", "service_tier", "there is one tier"},
       {R"({"prompt":"x","service_tier":1})", "service_tier", "string"},
@@ -80,12 +81,9 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {R"({"prompt":"x","stream":true,"stream_options":5})", "stream_options", "object"},
       {R"({"prompt":"x","stream":true,"stream_options":{"include_usage":1}})", "stream_options.include_usage",
        "true"},
-      {R"({"prompt":"x","stream":true,"stream_options":{"other":true}})", "stream_options.other",
-       "unknown field 'stream_options.other'"},
       {R"({"prompt":"x","stream":true,"stream_options":{"include_obfuscation":true}})",
        "stream_options.include_obfuscation", "not supported yet"},
       {R"({"prompt":"x","stream_options":{"include_usage":true}})", "stream_options", "stream:true"},
-      {R"({"prompt":"x","temprature":1})", "temprature", "unknown field"},
       {R"({"prompt":"x","messages":[]})", "messages", "unknown field"},
   };
   for (const auto& r : rows) {
@@ -128,7 +126,12 @@ TEST_CASE("openai: a chat's fields that are refused, by name") {
       {R"("messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])", "messages",
        "parts of type 'image_url' are not supported yet"},
       {said + R"(,"max_tokens":5,"max_completion_tokens":6)", "max_completion_tokens", "set one of them"},
-      {said + R"(,"parallel_tool_calls":false)", "parallel_tool_calls", "not supported yet"},
+      {said + R"(,"tools":[{}],"parallel_tool_calls":false)", "parallel_tool_calls", "not supported yet"},
+      {said + R"(,"parallel_tool_calls":5)", "parallel_tool_calls", "true or false"},
+      {said + R"(,"reasoning_effort":5)", "reasoning_effort", "string"},
+      {said + R"(,"bad_words":["x"])", "bad_words", "not supported yet"},
+      {said + R"(,"use_beam_search":true)", "use_beam_search", "not supported yet"},
+      {said + R"(,"length_penalty":1.2)", "length_penalty", "not supported yet"},
       {said + R"(,"echo":true)", "echo", "unknown field"},
       {said + R"(,"prompt":"x")", "prompt", "unknown field"},
   };
@@ -156,6 +159,81 @@ TEST_CASE("openai: fields that change nothing are taken, and so are an assistant
   CHECK(p->n == 2);
   CHECK(p->request.max_tokens == 5);
   CHECK_FALSE(p->include_usage);
+}
+
+TEST_CASE("openai: values that ask for nothing are taken without a word") {
+  for (const char* more :
+       {R"("mirostat":0,"mirostat_mode":0,"mirostat_tau":5,"mirostat_eta":0.1)", R"("typical_p":0)",
+        R"("typical_p":1,"typical":1,"tfs":1,"tfs_z":1,"top_a":0)", R"("temperature_last":0)",
+        R"("banned_strings":"","custom_token_bans":"")", R"("xtc_threshold":0.1,"xtc_probability":0)",
+        R"("xtc_threshold":0.1)", R"("dry_multiplier":0,"dry_base":1.75,"dry_sequence_breakers":["\n"])",
+        R"("dynatemp_range":0,"dynatemp_exponent":1,"smoothing_factor":0,"smoothing_curve":1)",
+        R"("length_penalty":1,"use_beam_search":false,"early_stopping":false)",
+        R"("spaces_between_special_tokens":true,"include_stop_str_in_output":false,"bad_words":[])",
+        R"("parallel_tool_calls":false)", R"("reasoning_effort":"high")",
+        R"("parallel_tool_calls":false,"tools":[])", R"("max_tokens":-1,"seed":-1)"}) {
+    CAPTURE(more);
+    for (const bool chat : {false, true}) {
+      const std::string said = chat ? R"("messages":[{"role":"user","content":"hi"}])" : R"("prompt":"hi")";
+      if (!chat && std::string_view(more).find("tools\"") != std::string_view::npos) continue;
+      const auto p = openai::parse(chat ? dialect::chat : dialect::completion, "{" + said + "," + more + "}",
+                                   SIZE_MAX, true);
+      INFO((p ? "" : p.error().message));
+      REQUIRE(p.has_value());
+      CHECK(p->ignored.empty());
+      CHECK_FALSE(p->request.max_tokens);
+      CHECK_FALSE(p->request.sampling.seed);
+    }
+  }
+  CHECK_FALSE(openai::parse(dialect::chat,
+                            R"({"messages":[{"role":"user","content":"a"}],"max_completion_tokens":-1})")
+                  ->request.max_tokens);
+}
+
+TEST_CASE("openai: unknown fields are taken and named, so many and no more, or refused if that is asked") {
+  const std::string body = R"({"prompt":"x","temprature":1,"stream":true,"stream_options":{"other":true}})";
+  const auto p = openai::parse(dialect::completion, body);
+  REQUIRE(p.has_value());
+  CHECK(p->ignored.told() == std::vector<std::string>{"temprature", "stream_options.other"});
+  const auto strict = openai::parse(dialect::completion, body, SIZE_MAX, true);
+  REQUIRE(!strict);
+  CHECK(strict.error().param == "temprature");
+  CHECK(strict.error().message == "unknown field 'temprature'");
+
+  std::string many = R"({"prompt":"x")";
+  for (int i = 0; i < 1000; ++i) many += fmt::format(R"(,"f{}":1)", i);
+  const auto bounded = openai::parse(dialect::completion, many + "}")->ignored;
+  CHECK(bounded.told().size() == ignored_fields::most_names + 1);
+  CHECK(bounded.told().back() == "and 984 more");
+  CHECK(bounded.warnings().back().message == "984 more unknown fields are ignored");
+}
+
+TEST_CASE("openai: a reasoning effort goes with the messages, and none is as if it were not there") {
+  const auto effort = [](const char* value) {
+    const auto p = openai::parse(
+        dialect::chat,
+        fmt::format(R"({{"reasoning_effort":{},"messages":[{{"role":"user","content":"a"}}]}})", value));
+    REQUIRE(p.has_value());
+    return std::get<core::conversation>(p->request.input).reasoning_effort;
+  };
+  CHECK(effort(R"("low")") == "low");
+  CHECK_FALSE(effort(R"("none")"));
+  CHECK_FALSE(effort("null"));
+}
+
+TEST_CASE("openai: echo beside logprobs asks for the logprobs of the prompt, and max_tokens 0 for it alone") {
+  const auto p = completion(R"("echo":true,"logprobs":3,"max_tokens":0)");
+  REQUIRE(p.has_value());
+  CHECK(p->prompt_alone);
+  CHECK(p->request.max_tokens == 1);
+  CHECK(p->request.prompt_logprobs == 3);
+  CHECK_FALSE(p->prompt_logprobs);
+  const auto both = completion(R"("echo":true,"logprobs":3,"prompt_logprobs":5)");
+  CHECK(both->request.prompt_logprobs == 5);
+  CHECK(both->prompt_logprobs);
+  CHECK_FALSE(both->prompt_alone);
+  CHECK_FALSE(completion(R"("echo":true)")->request.prompt_logprobs);
+  CHECK(completion(R"("max_tokens":0)")->request.max_tokens == 0);  // refused when its range is checked
 }
 
 TEST_CASE("openai: a list of prompts is several prompts, of text or of ids, and not too many") {
@@ -232,11 +310,12 @@ TEST_CASE("openai: a number that no double holds is refused, and infinity is nev
 TEST_CASE("openai: names that come back in an error are no longer than 64 bytes") {
   const std::string longest(100000, 'n');
   const std::string cut = std::string(61, 'n') + "…";
-  const auto unknown = completion("\"" + longest + "\":1").error();
-  CHECK(unknown.param == cut);
-  CHECK(unknown.message == "unknown field '" + cut + "'");
-  const auto option = completion(R"("stream":true,"stream_options":{")" + longest + "\":true}").error();
-  CHECK(option.message == "unknown field 'stream_options." + cut + "'");
+  const auto unknown = completion("\"" + longest + "\":1")->ignored.warnings();
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown[0].where == cut);
+  CHECK(unknown[0].message == "unknown field '" + cut + "': it is ignored");
+  const auto option = completion(R"("stream":true,"stream_options":{")" + longest + "\":true}");
+  CHECK(option->ignored.told().front().size() <= 64);
   CHECK(openai::parse_tokenize(R"({"text":"x",")" + longest + "\":1}").error().param == cut);
   CHECK(completion("\"" + longest + "\":1,\"" + longest + "\":1").error().param == cut);
 }

@@ -193,6 +193,18 @@ TEST_CASE("a developer's message is the system's for a template that does not ha
   CHECK(rendered("{# developer #}" + roles, c) == "[developer: be brief][user: I am a developer]");
 }
 
+TEST_CASE("a reasoning effort goes to a template that knows it, and stops no model that does not reason") {
+  auto c = hello;
+  c.reasoning_effort = "high";
+  CHECK(rendered("{{ reasoning_effort }}", c) == "high");
+  CHECK(rendered("{{ messages[1].content }}", c) == "hello");
+  CHECK_THAT(rendered("{# <think> #}{{ messages[1].content }}", c),
+             Catch::Contains("reasoning_effort is not supported yet"));
+  CHECK(rendered("{# <think> #}{{ messages[1].content }}", hello) == "hello");
+  c.variables["reasoning_effort"] = "low";
+  CHECK(rendered("{{ reasoning_effort }}", c) == "low");
+}
+
 TEST_CASE("what a template raises is said as it stands") {
   const auto refused =
       chat_template::from_source("{{ raise_exception('roles must alternate') }}")->render(hello, noon);
