@@ -151,7 +151,7 @@ void ws_conversation::on(ws::response_ack& m) {
     if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));
     return;
   }
-  if (of->ack(m.seq)) return session_.write();
+  if (of->ack(m.seq, hub_.server().service.now())) return session_.write();
   say_error({m.id, "invalid_cursor", "seq: so many tokens were not sent", "seq", {}, false});
 }
 
