@@ -272,9 +272,7 @@ std::optional<reply> http_session::judge_host(const request& r) const {
   const std::string_view in_target = host_of_target(r.target());
   const std::string_view host = in_target.empty() ? std::string_view(r[http::field::host]) : in_target;
   if (!by_.loopback || host_allowed(host, by_.host, all.options.allow_origin)) return std::nullopt;
-  return error_reply(
-      403, "host_forbidden",
-      "a server on a loopback address is reached as localhost, or by an allowed origin's name");
+  return error_reply(403, "host_forbidden", host_refusal(host));
 }
 
 // Of two headers with one name, a proxy may read the one that this server does not read.
@@ -366,6 +364,7 @@ std::optional<reply> http_session::judge(const request& r, const sender& from,
   }
   if (auto refused = judge_host(r)) return refused;
   if (!cors_.methods.empty()) return preflight_reply(cors_);  // browsers send no key with it
+  if (cors_.foreign) return foreign_reply(joined_lines(r, http::field::origin).value_or(""));
   if (auto refused = judge_key_headers(r)) return refused;
   const auto* route = std::get_if<route_match>(&found);
   if (auto refused = judge_key(r, from, route ? std::optional(route->to) : std::nullopt)) return refused;
@@ -388,7 +387,7 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
     return error_reply(400, "bad_request", "Sec-WebSocket-Key has to be base64 of 16 bytes");
   const auto origin = r.find(http::field::origin);
   if (origin != r.end() && !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
-    return error_reply(403, "origin_forbidden", "pages of this origin may not connect");
+    return foreign_reply(origin->value());
   }
   const std::string protocols = joined_lines(r, http::field::sec_websocket_protocol).value_or("");
   const offered_protocols offered = parse_protocols(protocols);
