@@ -38,6 +38,8 @@ struct principal {
   bool has(const principal& owner) const { return key == owner.key && (user == 0 || user == owner.user); }
 };
 
+class job_witness;
+
 struct request {
   std::string model;  // empty: the only model served
   prompt_input input;
@@ -68,6 +70,7 @@ struct request {
   // prefixes with nobody else.
   principal who;
   std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
+  std::shared_ptr<job_witness> witness;     // hears of their ends, and is then released; null: nobody
   std::array<std::shared_ptr<job_account>, 2> accounts;  // which count the request's jobs; null: none
   std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
 };

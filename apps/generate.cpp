@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/json/serialize.hpp>
 #include <csignal>
 #include <fstream>
 #include <iostream>
@@ -12,6 +11,7 @@
 #include "apps/local_service.h"
 #include "apps/options.h"
 #include "apps/sampling_options.h"
+#include "core/json_line.h"
 
 namespace weir::apps {
 namespace {
@@ -58,7 +58,7 @@ int generate_one(local_service& local, const generate_options& o) {
   io.run();
 
   const bool refused = stream->state() == phase::refused;
-  if (o.json) std::cout << boost::json::serialize(answer_of(*stream)) << '\n';
+  if (o.json) std::cout << core::json_line(answer_of(*stream)) << '\n';
   if (!o.json && !refused) std::cout << '\n';
   const core::error* fault = nullptr;
   if (refused) {

@@ -5,6 +5,9 @@
 
 #include <cstdio>
 
+#include "apps/log.h"
+#include "apps/size_text.h"
+
 namespace weir::apps {
 namespace {
 
@@ -14,8 +17,8 @@ void bar(const std::string& model, std::uint64_t done, std::uint64_t total) {
   const int full = static_cast<int>(part * width);
   std::string line(static_cast<std::size_t>(full), '#');
   line.resize(width, '.');
-  std::fprintf(stderr, "\rloading %s [%s] %5.1f %%  %.1f MB%s", model.c_str(), line.c_str(), part * 100,
-               static_cast<double>(done) / 1e6, done == total ? "\n" : "");
+  std::fprintf(stderr, "\rloading %s [%s] %3.0f %%  %s   %s", model.c_str(), line.c_str(), part * 100,
+               size_text(done).c_str(), done == total ? "\n" : "");
   std::fflush(stderr);
 }
 
@@ -23,20 +26,21 @@ void bar(const std::string& model, std::uint64_t done, std::uint64_t total) {
 
 std::optional<std::string> loading_lines::next(std::chrono::nanoseconds at, const std::string& model,
                                                std::uint64_t done, std::uint64_t total) {
-  const int now = total ? static_cast<int>(done * 4 / total) : 4;
-  if (at < quiet || now == quarter_) return std::nullopt;
-  quarter_ = now == 4 ? -1 : now;
-  return fmt::format("loading {}: {} % of {:.1f} MB", model, now * 25, static_cast<double>(total) / 1e6);
+  if (at < next_) return std::nullopt;
+  next_ = at + every;
+  return fmt::format("loading {}: {} % of {}", model, total ? done * 100 / total : 100, size_text(total));
 }
 
 bool on_terminal() { return isatty(STDERR_FILENO); }
 
 void show_device(const std::string& why_cpu) {
-  if (!why_cpu.empty()) std::fprintf(stderr, "weir: device cpu (%s)\n", why_cpu.c_str());
+  if (why_cpu.empty()) return;
+  if (current_log_format() == log_format::json) return spdlog::info("device cpu ({})", why_cpu);
+  std::fprintf(stderr, "weir: device cpu (%s)\n", why_cpu.c_str());
 }
 
 actors::load_progress show_load_progress() {
-  if (on_terminal()) return bar;
+  if (on_terminal() && current_log_format() == log_format::text) return bar;
   using clock = std::chrono::steady_clock;
   return [lines = loading_lines(), began = clock::now()](const std::string& model, std::uint64_t done,
                                                          std::uint64_t total) mutable {
@@ -45,17 +49,15 @@ actors::load_progress show_load_progress() {
 }
 
 void show_memory(const actors::memory_use& m) {
-  const auto mb = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   const auto tier =
-      m.host_pages ? fmt::format(", {:.1f} MB of host memory for pages", mb(m.host_pages)) : std::string();
+      m.host_pages ? fmt::format(", {} of host memory for pages", size_text(m.host_pages)) : std::string();
   const auto type = m.kv_type.empty() ? std::string() : fmt::format(" ({})", m.kv_type);
-  if (m.total == 0)
-    return spdlog::info("memory: weights {:.1f} MB, pages {:.1f} MB{}{}", mb(m.weights), mb(m.pages), type,
-                        tier);
-  spdlog::info(
-      "memory: weights {:.1f} MB, pages {:.1f} MB{}, workspaces {:.1f} MB, code and graphs {:.1f} MB; {:.1f} "
-      "of {:.1f} MB are free{}",
-      mb(m.weights), mb(m.pages), type, mb(m.workspaces), mb(m.runtime), mb(m.free), mb(m.total), tier);
+  std::string line =
+      fmt::format("memory: weights {}, pages {}{}", size_text(m.weights), size_text(m.pages), type);
+  if (m.total != 0)
+    line += fmt::format(", workspaces {}, code and graphs {}; {} of {} are free", size_text(m.workspaces),
+                        size_text(m.runtime), size_text(m.free), size_text(m.total));
+  spdlog::info("{}{}", line, tier);
 }
 
 }  // namespace weir::apps

@@ -11,18 +11,18 @@
 
 namespace weir::apps {
 
-// The log lines of loading: none in the first second, so that a program whose stderr is a file or a pipe says
-// nothing about a short load; then one for each quarter of a model.
+// The log lines of loading: one every five seconds. So a program whose stderr is a file or a pipe says
+// nothing about a short load.
 class loading_lines {
  public:
-  static constexpr std::chrono::seconds quiet{1};
+  static constexpr std::chrono::seconds every{5};
 
   // `at`: time since loading began. `done` and `total`: bytes of the model. nullopt: there is nothing to say.
   std::optional<std::string> next(std::chrono::nanoseconds at, const std::string& model, std::uint64_t done,
                                   std::uint64_t total);
 
  private:
-  int quarter_ = -1;  // of the last line
+  std::chrono::nanoseconds next_ = every;
 };
 
 // Loading begins with this call.

@@ -7,6 +7,7 @@
 
 #include "net/http/http_session.h"
 #include "net/protocol/anthropic.h"
+#include "net/request_record.h"
 #include "net/submit.h"
 
 namespace weir::net {
@@ -120,7 +121,9 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage, parsed->n,
                                parsed->request.model};
   const bool streamed = parsed->stream;
-  submitted all = submit(std::move(parsed->request), parsed->n);
+  const bool chat = d == openai::dialect::chat;
+  submitted all =
+      submit(std::move(parsed->request), parsed->n, chat ? "/v1/chat/completions" : "/v1/completions");
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
@@ -133,11 +136,12 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
   const actors::request& asked = parsed->request;
   const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, request_id_};
   const bool streamed = parsed->stream;
-  submitted all = submit(std::move(parsed->request), 1);
+  submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
-http_session::submitted http_session::submit(actors::request asked, std::uint32_t n) {
+http_session::submitted http_session::submit(actors::request asked, std::uint32_t n, std::string_view route) {
+  asked.witness = begin_record(hub_.server_ptr(), from_, route, request_id_);
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto alive = news.lock()) alive->notify();
   };
