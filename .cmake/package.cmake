@@ -3,8 +3,25 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 
+# require_built(NAME TARGETS...): cmake --install says which command builds what the component lacks.
+function(require_built name)
+  list(JOIN ARGN " " targets)
+  foreach(target ${ARGN})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "INTERFACE_LIBRARY")
+      continue()
+    endif()
+    install(CODE "
+      if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+        message(FATAL_ERROR \"the component '${name}' is not built yet; this builds it:\\n\"
+                            \"  cmake --build ${PROJECT_BINARY_DIR} --target ${targets}\")
+      endif()" COMPONENT ${name})
+  endforeach()
+endfunction()
+
 # install_component(NAME TARGETS...)
 function(install_component name)
+  require_built(${name} ${ARGN})
   install(TARGETS ${ARGN} EXPORT weir-${name} COMPONENT ${name})
   install(EXPORT weir-${name} NAMESPACE weir:: DESTINATION ${package_dir} COMPONENT ${name})
 endfunction()
@@ -30,6 +47,7 @@ if(WEIR_SERVER)
   install(FILES net/embed/weir/server.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT server)
 endif()
 if(WEIR_COMMAND)
+  require_built(command weir)
   install(TARGETS weir COMPONENT command)
   install(DIRECTORY models/rill DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/models COMPONENT command)
 endif()

@@ -1,7 +1,7 @@
 // loading_lines.h — says how far the load of a model is, in the lines of a log.
 //
-// Nothing is said in the first second, so that a program whose stderr is a file or a pipe says nothing about
-// a short load; then one line for each quarter of a model.
+// A line comes every five seconds, so that a program whose stderr is a file or a pipe says nothing about a
+// short load.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -15,14 +15,14 @@ namespace weir::actors {
 
 class loading_lines {
  public:
-  static constexpr std::chrono::seconds quiet{1};
+  static constexpr std::chrono::seconds every{5};
 
   // `at`: time since loading began. `done` and `total`: bytes of the model. nullopt: there is nothing to say.
   std::optional<std::string> next(std::chrono::nanoseconds at, const std::string& model, std::uint64_t done,
                                   std::uint64_t total);
 
  private:
-  int quarter_ = -1;  // of the last line
+  std::chrono::nanoseconds next_ = every;
 };
 
 }  // namespace weir::actors

@@ -47,6 +47,8 @@ struct text_client {
   job_accounts accounts;
 };
 
+class job_witness;
+
 struct request {
   std::string model;  // empty: the only model served
   prompt_input input;
@@ -78,6 +80,7 @@ struct request {
   // prefixes with nobody else.
   principal who;
   std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
+  std::shared_ptr<job_witness> witness;     // hears of their ends, and is then released; null: nobody
   job_accounts accounts;                    // which count the request's jobs
   std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
 };

@@ -11,6 +11,7 @@
 #include "actors/arrival.h"
 #include "actors/counted_text.h"
 #include "actors/job_state.h"
+#include "actors/job_witness.h"
 #include "actors/make_job.h"
 #include "actors/model_list.h"
 #include "actors/registry.h"
@@ -37,6 +38,12 @@ core::job_id random_id() {
 template <class F, class... A>
 void post_call(const executor& ex, F f, A... a) {
   asio::post(ex, [f = std::move(f), ... a = std::move(a)]() mutable { f(std::move(a)...); });
+}
+
+void tell_witness(job_witness& witness, const outcome& o, const job_stream::state_block& job) {
+  const bool refused = job.now == job_stream::phase::refused;
+  const std::string_view model = job.model ? std::string_view(job.model->name) : std::string_view();
+  witness.ended({job.id, model, o, refused ? &job.why_refused : nullptr, job.time->now() - job.created});
 }
 
 // How far the load under way is. The owner's thread may say so after the service has ended.
@@ -189,11 +196,12 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
   const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, lasting,
-      [to = registry, kept = r.until_ended, by = std::move(model)](
+      [to = registry, kept = r.until_ended, by = std::move(model), hears = r.witness](
           const outcome& o, const job_stream::state_block& job) mutable {
         kept.reset();  // before anybody hears of the end
         const bool accepted = job.now != job_stream::phase::refused;
         if (by && accepted) by->ended->add(o.reason);
+        if (const auto witness = std::exchange(hears, nullptr)) tell_witness(*witness, o, job);
         job_view v;
         v.id = job.id;
         v.state = core::name(core::sequence_state::finished);
@@ -247,7 +255,8 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
     streams.push_back(std::make_shared<job_stream>(a->choices.back()));
     streams.back()->follow(changed);
   }
-  a->asked.until_ended.reset();  // each choice has its own copy
+  a->asked.until_ended.reset();  // each choice has its own copy of both
+  a->asked.witness.reset();
   a->memory = core::memory_hold(p_->memory);
   if (!fine) {
     a->refuse(fine.error());

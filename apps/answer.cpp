@@ -5,6 +5,8 @@
 
 #include "net/protocol/logprobs.h"
 
+#include "core/json_line.h"
+
 namespace weir::apps {
 
 namespace json = boost::json;
@@ -22,20 +24,19 @@ json::object answer_of(const actors::job_stream& stream) {
   stream.text_of(0, stream.published(), text);
   json::array ids;
   for (std::uint32_t i = 0; i < stream.published(); ++i) ids.push_back(stream.token_at(i));
-  json::object out{
-      {"text", text},
-      {"token_ids", std::move(ids)},
-      {"finish_reason", core::name(how.reason)},
-      {"usage",
-       {{"input_tokens", how.input_tokens},
-        {"output_tokens", how.output_tokens},
-        {"cached_tokens", how.cached_tokens}}},
-      {"timings",
-       {{"queue_ms", how.queue_ms},
-        {"prefill_ms", how.prefill_ms},
-        {"ttft_ms", how.ttft_ms},
-        {"decode_ms", how.decode_ms},
-        {"max_gap_ms", how.max_gap_ms}}}};
+  json::object out{{"text", text},
+                   {"token_ids", std::move(ids)},
+                   {"finish_reason", core::name(how.reason)},
+                   {"usage",
+                    {{"input_tokens", how.input_tokens},
+                     {"output_tokens", how.output_tokens},
+                     {"cached_tokens", how.cached_tokens}}},
+                   {"timings",
+                    {{"queue_ms", core::rounded_time(how.queue_ms)},
+                     {"prefill_ms", core::rounded_time(how.prefill_ms)},
+                     {"ttft_ms", core::rounded_time(how.ttft_ms)},
+                     {"decode_ms", core::rounded_time(how.decode_ms)},
+                     {"max_gap_ms", core::rounded_time(how.max_gap_ms)}}}};
   if (stream.log().has_logprobs() && stream.tokenizer()) {
     std::string list;
     net::append_weir_logprobs(list, {&stream.log(), stream.tokenizer().get(), 0, stream.published()});

@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/json/serialize.hpp>
 #include <csignal>
 #include <fstream>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include "apps/options.h"
 #include "apps/printable.h"
 #include "apps/sampling_options.h"
+#include "core/json_line.h"
 #include "core/visible.h"
 
 namespace weir::apps {
@@ -60,7 +60,7 @@ int generate_one(local_service& local, const generate_options& o) {
   io.run();
 
   const bool refused = stream->state() == phase::refused;
-  if (o.json) std::cout << printable(boost::json::serialize(answer_of(*stream))) << '\n';
+  if (o.json) std::cout << printable(core::json_line(answer_of(*stream))) << '\n';
   if (!o.json && !refused) std::cout << '\n';
   const core::error* fault = nullptr;
   if (refused) {

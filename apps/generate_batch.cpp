@@ -13,6 +13,7 @@
 
 #include "apps/answer.h"
 #include "apps/commands.h"
+#include "core/json_line.h"
 #include "net/protocol/request_fields.h"
 #include "net/protocol/ws_protocol.h"
 
@@ -158,7 +159,7 @@ class batch {
       if (!l.id.is_null()) out["id"] = l.id;
       for (auto& [key, v] : l.result) out[key] = std::move(v);
       if (!l.ignored.empty()) out["ignored"] = json::value_from(l.ignored);
-      std::cout << json::serialize(out) << '\n';
+      std::cout << core::json_line(out) << '\n';
       done_streams_.push_back(std::move(l.stream));  // kept for now, because its callback may be running
       lines_.pop_front();
     }

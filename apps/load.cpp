@@ -1,11 +1,11 @@
 #include <CLI/CLI.hpp>
-#include <boost/json/serialize.hpp>
 #include <csignal>
 #include <fstream>
 #include <iostream>
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "core/json_line.h"
 #include "core/visible.h"
 #include "net/load/compare.h"
 #include "net/load/options.h"
@@ -51,7 +51,7 @@ int run_one(const load::typed_options& o, const load::plan& plan, load::place& a
   r.judge(plan.conditions);
   std::cout << core::visible(load::as_text(r));
   const bool written =
-      write(o.json, boost::json::serialize(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
+      write(o.json, core::json_line(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
   if (!written) return exit_code::internal_error;
   if (r.interrupted) return exit_code::interrupted;
   if (const auto why = load::failure_of(r); !why.empty()) return nothing_completed(why);
@@ -72,7 +72,7 @@ int run_two(const load::typed_options& o, load::plan& plan, load::place& at, loa
   };
   const auto r = load::compare(pairs, measure, interrupted);
   std::cout << core::visible(load::as_text(r));
-  if (!write(o.json, boost::json::serialize(load::as_json(r)) + "\n")) return exit_code::internal_error;
+  if (!write(o.json, core::json_line(load::as_json(r)) + "\n")) return exit_code::internal_error;
   if (r.interrupted) return exit_code::interrupted;
   return r.failure.empty() ? exit_code::done : nothing_completed(r.failure);
 }

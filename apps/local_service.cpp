@@ -1,5 +1,6 @@
 #include "apps/local_service.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "apps/commands.h"
@@ -21,6 +22,7 @@ local_service::local_service(const core::engine_settings& s, std::uint32_t jobs)
   core::result<> loaded;
   std::string why_cpu;
   if (auto o = service_options_of(s, core::queue_of(jobs), why_cpu); o) {
+    o->owner.max_batch = std::min(o->owner.max_batch, jobs);  // pages for as many long sequences, by default
     if (on_terminal()) show_device(why_cpu);
     service_ = std::make_unique<actors::service>(std::move(*o), clock_);
     auto work = boost::asio::make_work_guard(io_);

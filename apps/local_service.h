@@ -12,7 +12,7 @@ namespace weir::apps {
 // code.
 class local_service {
  public:
-  // `jobs`: most jobs that wait.
+  // `jobs`: most jobs that run or wait at once. With auto, --kv-tokens has room for no more.
   local_service(const core::engine_settings& s, std::uint32_t jobs);
 
   bool ok() const { return exit_ == 0; }

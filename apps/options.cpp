@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "apps/log.h"
+
 namespace weir::apps {
 namespace {
 
@@ -69,11 +71,16 @@ void add_common(CLI::App& app) {
       ->envname("WEIR_CONFIG")
       ->configurable(false);
   core::log_settings log;
-  core::visit_settings(log, [&app](const core::setting& s, const std::string& level) {
-    const auto take = [](const std::string& given) { spdlog::set_level(spdlog::level::from_str(given)); };
-    const auto levels = CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}).description("");
+  core::visit_settings(log, [&](const core::setting& s, const std::string& usual) {
+    const bool is_level = &usual == &log.level;
+    const auto take = [is_level](const std::string& given) {
+      if (is_level) return spdlog::set_level(spdlog::level::from_str(given));
+      set_log_format(given == "json" ? log_format::json : log_format::text);
+    };
+    const auto values = is_level ? std::vector<std::string>{"trace", "debug", "info", "warn", "error", "off"}
+                                 : std::vector<std::string>{"text", "json"};
     auto* o = app.add_option_function<std::string>(adder::flag(s), take, s.meaning);
-    adder::finish(o->check(levels)->default_str(level), s);
+    adder::finish(o->check(CLI::IsMember(values).description(""))->default_str(usual), s);
   });
 }
 

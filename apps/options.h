@@ -18,7 +18,7 @@ void add_settings(CLI::App& app, core::server_settings& s);
 // Adds the WEIR_… variable to each option that `app` has so far.
 void name_variables(CLI::App& app);
 
-// Adds --config FILE and --log-level L.
+// Adds --config FILE, --log-level L and --log-format F.
 void add_common(CLI::App& app);
 
 // Reads the TOML file of --config, if one was given, into every option that neither the command line nor the

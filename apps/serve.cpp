@@ -1,6 +1,7 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
@@ -13,12 +14,15 @@
 #include "apps/commands.h"
 #include "apps/engine_options.h"
 #include "apps/local_service.h"
+#include "apps/log.h"
 #include "apps/memory_limit.h"
 #include "apps/options.h"
 #include "apps/progress.h"
 #include "core/config_file.h"
+#include "core/size_text.h"
 #include "kernels/cuda/backend.h"
 #include "net/access/key_file.h"
+#include "net/access/origin.h"
 #include "net/memory_returner.h"
 #include "net/metrics/resident.h"
 #include "net/server.h"
@@ -105,7 +109,7 @@ class serving {
     service_.memory()->set_limit(*for_clients);
     return_memory();
     if (device_.starts_with("cuda:")) watch_device();
-    spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
+    spdlog::info("clients may make the process hold {}", core::size_text(*for_clients));
     const auto models = service_.models();
     std::string names;
     for (const auto& m : models) {
@@ -238,7 +242,8 @@ int run(const serve_options& o) {
   core::result<std::vector<net::api_key>> keys = std::vector<net::api_key>();
   if (key_source.is_named()) keys = key_source.read();
   auto secret = read_token_secret(o.server.token_secret_file);
-  for (const auto& e : {service.error(), keys.error(), secret.error()})
+  auto origins = net::parse_origins(o.server.allow_origin);
+  for (const auto& e : {service.error(), keys.error(), secret.error(), origins.error()})
     if (!e.message.empty()) {
       std::cerr << e.message << '\n';
       return exit_of(e);
@@ -247,6 +252,12 @@ int run(const serve_options& o) {
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};
+  at.allow_origin = std::move(*origins);
+  at.on_request = [log = std::make_shared<request_log>()](const net::request_record& r) { log->write(r); };
+  if (std::ranges::find(at.allow_origin, net::no_origin) != at.allow_origin.end())
+    spdlog::warn(
+        "--allow-origin null: pages from files may use the server, and so may any site from a sandboxed "
+        "frame");
   if (net::open_to_anyone(at))
     spdlog::warn("--listen {} without --api-key-file: anyone who can reach this address can use the server",
                  at.listen);

@@ -1,5 +1,4 @@
 // The `weir` command: runs the chosen subcommand and returns its exit code.
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
@@ -9,6 +8,7 @@
 
 #include "apps/commands.h"
 #include "apps/descriptors.h"
+#include "apps/log.h"
 #include "apps/options.h"
 #include "apps/terminate.h"
 #include "core/visible.h"
@@ -26,6 +26,7 @@ namespace {
 
 using namespace weir::apps;
 
+#ifdef WEIR_SERVE_ONLY
 // Adds subcommands that this program refuses. `why`: the reason, for the message.
 void add_refused(CLI::App& app, std::initializer_list<const char*> names, const char* why) {
   for (const char* name : names) {
@@ -34,6 +35,7 @@ void add_refused(CLI::App& app, std::initializer_list<const char*> names, const 
     sub->callback([name, why] { throw CLI::ValidationError(name, why); });
   }
 }
+#endif
 
 int run(int argc, char** argv) {
   CLI::App app{"weir: a language-model server that streams evenly"};
@@ -57,7 +59,6 @@ int run(int argc, char** argv) {
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
 #endif
-  add_refused(app, {"plan"}, "not supported yet");
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
     std::cerr << "'" << argv[1] << "' is no subcommand; weir --help lists them\n";
@@ -82,8 +83,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("weir"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  set_up_log();
   say_where_on_terminate();
   raise_descriptor_limit();
   return run(argc, argv);

@@ -102,6 +102,7 @@ struct server_settings : listener_settings {
 // What a program writes to its log.
 struct log_settings {
   std::string level = "info";
+  std::string format = "text";
 };
 
 // The description of a setting.
@@ -322,9 +323,11 @@ void visit_settings(server_settings& s, V&& v) {
 
 template <class V>
 void visit_settings(log_settings& s, V&& v) {
-  in_group("Logging", v)(
-      {"log-level", "least important message to log: trace, debug, info, warn, error or off", "LEVEL"},
-      s.level);
+  const auto logging = in_group("Logging", v);
+  logging({"log-level", "least important message to log: trace, debug, info, warn, error or off", "LEVEL"},
+          s.level);
+  logging({"log-format", "form of a line of the log: text, or json with an object a line", "FORMAT"},
+          s.format);
 }
 
 }  // namespace weir::core

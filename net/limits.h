@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,14 @@ struct server_limits : core::client_settings {
   std::size_t followers = 16;  // lanes that follow one job at a time
 };
 
+struct request_record;
+
 struct server_options : core::listener_settings {
   std::vector<api_key> api_keys;  // known from the start; empty: no key is needed, ever
   std::string token_secret;       // signs browser tokens; empty: a random one
   server_limits limits;
+  // Gets the record of each request whose jobs have ended (net/request_record.h), on the request's shard.
+  std::function<void(const request_record&)> on_request = {};
 };
 
 }  // namespace weir::net

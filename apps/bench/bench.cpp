@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "apps/local_service.h"
+#include "core/json_line.h"
 #include "core/model/load.h"
 
 namespace weir::apps {
@@ -109,7 +110,7 @@ int fail(const core::error& e) {
 
 void print(const boost::json::object& figures, bool json) {
   if (json)
-    std::cout << boost::json::serialize(figures) << '\n';
+    std::cout << core::json_line(figures) << '\n';
   else
     print_lines(figures, "");
 }

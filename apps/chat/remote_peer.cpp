@@ -6,7 +6,7 @@
 
 #include "apps/chat/remote_answer.h"
 #include "apps/sampling_options.h"
-#include "core/outside.h"
+#include "core/shortened.h"
 #include "net/load/http_wire.h"
 #include "net/load/line.h"
 #include "net/load/ws_wire.h"

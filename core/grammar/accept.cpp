@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "core/json_line.h"
 #include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::grammar {
@@ -180,7 +181,7 @@ std::string to_json(const accept_verdict& v, bool mask) {
     for (const auto& w : v.warnings) all.push_back(json::object{{"param", w.where}, {"message", w.message}});
     o["warnings"] = std::move(all);
   }
-  return json::serialize(o);
+  return json_line(o);
 }
 
 std::string to_json(const error& e) {

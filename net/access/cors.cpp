@@ -1,6 +1,10 @@
 #include "net/access/cors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "net/protocol/json.h"
 
 namespace weir::net {
 
@@ -32,12 +36,13 @@ bool open_to_pages(endpoint to) {
 
 cors_verdict judge_cors(const cors_question& q, std::span<const std::string> allowed) {
   cors_verdict out;
-  if (allowed.empty()) return out;
-  const bool preflight = q.method == "OPTIONS" && !q.wanted_method.empty();
+  const bool preflight = q.method == "OPTIONS" && !q.wanted_method.empty() && !q.origin.empty();
+  if (allowed.empty() && !preflight) return out;
   const auto found = find_route(preflight ? q.wanted_method : q.method, q.target);
   const auto* route = std::get_if<route_match>(&found);
   if (!route || !open_to_pages(route->to)) return out;
-  out.varies = true;
+  out.varies = !allowed.empty();
+  out.foreign = preflight && std::ranges::find(allowed, q.origin) == allowed.end();
   if (std::ranges::find(allowed, q.origin) == allowed.end()) return out;
   out.origin = q.origin;
   if (!preflight) return out;
@@ -55,6 +60,13 @@ reply preflight_reply(const cors_verdict& granted) {
   r.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, *");
   r.headers.emplace_back("Access-Control-Max-Age", "7200");
   return r;
+}
+
+reply foreign_reply(std::string_view origin) {
+  const std::string name = legible(origin);
+  return error_reply(
+      403, "origin_forbidden",
+      fmt::format("pages of {} may not use this server: --allow-origin {} allows them", name, name));
 }
 
 }  // namespace weir::net

@@ -28,6 +28,7 @@ struct cors_verdict {
   bool varies = false;  // the answer depends on Origin
   std::string origin;   // whose pages may read the answer; empty: none may
   std::string methods;  // that the path takes, of a preflight that is granted; else empty
+  bool foreign = false;  // a preflight for a path that is open to pages, of an origin that is not allowed
 };
 
 // `allowed`: the origins of --allow-origin, which are compared letter for letter.
@@ -38,5 +39,9 @@ bool open_to_pages(endpoint to);
 
 // 204, for a preflight that is granted.
 reply preflight_reply(const cors_verdict& granted);
+
+// 403, for a foreign preflight: names the option that allows the origin. A browser shows its page nothing of
+// it, but its list of requests has it.
+reply foreign_reply(std::string_view origin);
 
 }  // namespace weir::net

@@ -1,9 +1,14 @@
 #include "net/access/handshake.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <cctype>
 #include <charconv>
+
+#include "net/access/origin.h"
+#include "net/protocol/json.h"
 
 namespace weir::net {
 namespace {
@@ -53,6 +58,13 @@ bool same_host(std::string_view a, std::string_view b) {
   return left && right ? *left == *right : !left && !right && same_letters(a, b);
 }
 
+// Whether it may stand in a URL as a host, with or without a port.
+bool is_host_text(std::string_view host) {
+  return !host.empty() && std::ranges::all_of(host, [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '.' || c == ':' || c == '[' || c == ']' || c == '_';
+  });
+}
+
 int base64url_digit(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -80,8 +92,19 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
   return !name.empty() && (is_local_name(name) || same_host(name, listen_host));
 }
 
+std::string host_refusal(std::string_view host) {
+  const std::string name = legible(host);
+  const std::string_view known = is_host_text(host) ? std::string_view(name) : "NAME";
+  return fmt::format(
+      "a server on a loopback address is reached as localhost or by its address, not as '{}'; behind a "
+      "proxy, "
+      "--allow-origin https://{} (or http://) allows this name",
+      name, known);
+}
+
 bool origin_allowed(std::string_view origin, std::string_view host, std::span<const std::string> allowed) {
-  if (std::find(allowed.begin(), allowed.end(), origin) != allowed.end()) return true;
+  const std::string_view listed = origin == file_origin ? no_origin : origin;
+  if (std::find(allowed.begin(), allowed.end(), listed) != allowed.end()) return true;
   auto scheme_end = origin.find("://");
   if (scheme_end == origin.npos) return false;  // "null", for example
   std::string_view scheme = origin.substr(0, scheme_end);

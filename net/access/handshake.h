@@ -22,6 +22,9 @@ bool is_local_name(std::string_view host);
 // Addresses are compared as addresses, and names without regard to case.
 bool host_allowed(std::string_view host, std::string_view listen_host, std::span<const std::string> origins);
 
+// The sentence for a host that is not allowed. It names the option that allows it.
+std::string host_refusal(std::string_view host);
+
 // A page may open a socket if the page comes from the same host, or if `allowed` has its origin, letter for
 // letter. REQUIRES: there is an Origin header; a client that sends none is not a browser.
 bool origin_allowed(std::string_view origin, std::string_view host, std::span<const std::string> allowed);

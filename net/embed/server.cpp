@@ -1,7 +1,8 @@
 #include "weir/server.hpp"
 
-#include "net/server.h"
+#include "net/access/origin.h"
 #include "net/embed/engine_state.h"
+#include "net/server.h"
 
 namespace weir {
 namespace {
@@ -11,7 +12,9 @@ static_assert(server_options{}.listen == core::listener_settings{}.listen);
 net::server_options options_of(server_options o) {
   net::server_options n;
   n.listen = std::move(o.listen);
-  n.allow_origin = std::move(o.allow_origin);
+  auto origins = net::parse_origins(o.allow_origin);
+  if (!origins) throw to_exception(origins.error());
+  n.allow_origin = std::move(*origins);
   for (const auto& key : o.api_keys) n.api_keys.emplace_back(key);
   return n;
 }

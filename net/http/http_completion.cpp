@@ -5,6 +5,7 @@
 
 #include "net/http/http_session.h"
 #include "net/protocol/anthropic.h"
+#include "net/request_record.h"
 #include "net/submit.h"
 
 namespace weir::net {
@@ -163,7 +164,9 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const openai_encoder encoder(d, *parsed);
   const bool streamed = parsed->stream;
   answers_whole_ = !streamed;
-  submitted all = submit(std::move(parsed->request), parsed->n);
+  const bool chat = d == openai::dialect::chat;
+  submitted all =
+      submit(std::move(parsed->request), parsed->n, chat ? "/v1/chat/completions" : "/v1/completions");
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
@@ -179,11 +182,12 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
       {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->ignored.warnings()};
   const bool streamed = parsed->stream;
   answers_whole_ = !streamed;
-  submitted all = submit(std::move(parsed->request), 1);
+  submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
-http_session::submitted http_session::submit(actors::request asked, std::uint32_t n) {
+http_session::submitted http_session::submit(actors::request asked, std::uint32_t n, std::string_view route) {
+  asked.witness = begin_record(hub_.server_ptr(), from_, route, form_.request_id);
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto alive = news.lock()) alive->notify();
   };

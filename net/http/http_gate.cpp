@@ -105,6 +105,7 @@ std::variant<comes_in, upgrades, turned_away> http_gate::decide(const http_arriv
   const http_header& h = a.header;
   if (auto refused = judge_connection(a)) return turn_away(a, std::move(*refused));
   if (!cors.methods.empty()) return turn_away(a, preflight_reply(cors));  // browsers send no key with it
+  if (cors.foreign) return turn_away(a, foreign_reply(joined_lines(h, http::field::origin).value_or("")));
   if (auto refused = judge_key_headers(h)) return turn_away(a, std::move(*refused));
   const found_route found = route_of(h);
   if (auto refused = judge_reserved(a, found)) return turn_away(a, std::move(*refused));
@@ -152,9 +153,7 @@ std::optional<reply> http_gate::judge_host(const http_header& h) const {
   const std::string_view in_target = host_of_target(h.target());
   const std::string_view host = in_target.empty() ? std::string_view(h[http::field::host]) : in_target;
   if (!by_.loopback || host_allowed(host, by_.host, options_.allow_origin)) return std::nullopt;
-  return error_reply(
-      403, "host_forbidden",
-      "a server on a loopback address is reached as localhost, or by an allowed origin's name");
+  return error_reply(403, "host_forbidden", host_refusal(host));
 }
 
 std::optional<reply> http_gate::judge_key(const http_header& h, const sender& from,
@@ -232,7 +231,7 @@ std::optional<reply> http_gate::judge_handshake(const http_arrival& a) const {
     return error_reply(400, "bad_request", "Sec-WebSocket-Key has to be base64 of 16 bytes");
   const auto origin = h.find(http::field::origin);
   if (origin != h.end() && !origin_allowed(origin->value(), h[http::field::host], options_.allow_origin))
-    return error_reply(403, "origin_forbidden", "pages of this origin may not connect");
+    return foreign_reply(origin->value());
   return std::nullopt;
 }
 

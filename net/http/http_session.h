@@ -53,9 +53,10 @@ class http_session : public std::enable_shared_from_this<http_session> {
   using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
   boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);
   boost::asio::awaitable<bool> complete_message(const request& r);
-  // Submits a request with n choices a prompt in the client's name, and begins to watch the client.
+  // Submits a request with n choices a prompt in the client's name, and begins to watch the client. `route`:
+  // the request's path, a constant.
   using submitted = boost::system::result<job_list, key_refusal>;
-  submitted submit(actors::request asked, std::uint32_t n);
+  submitted submit(actors::request asked, std::uint32_t n, std::string_view route);
   // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder).
   template <class Encoder>
   boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, bool streamed);

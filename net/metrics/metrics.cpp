@@ -162,8 +162,9 @@ void append_device_memory(prometheus_text& out, const figures& models) {
 void append_clients(prometheus_text& out, const server_state& all) {
   core::delays sent;
   all.add_sampled_to_sent(sent);
-  out.family("weir_sampled_to_sent_seconds", type::histogram,
-             "Time from the sampling of a frame's last token until the system took the frame.");
+  out.family(
+      "weir_sampled_to_sent_seconds", type::histogram,
+      "Time from when a frame's last token was sampled, or the client let it go, until the frame was sent.");
   out.sample({}, sent.published().view());
   out.family("weir_cancel_to_release_seconds", type::histogram,
              "Time from a job's cancel or deadline until its pages were free.");

@@ -83,7 +83,8 @@ class reason_counts {
 };
 
 struct shard_counts {
-  // For each frame or chunk, the time from the sampling of its last token until the kernel took it.
+  // For each frame or chunk, how long its last token waited for this server: from when it was sampled, or the
+  // client's window or pace let it go, until the kernel took it.
   core::delays sampled_to_sent;
   close_counts closed;     // WebSockets
   reason_counts rejected;  // requests and messages that were answered with an error, by its code

@@ -3,7 +3,7 @@
 import { Prose } from "./markdown.js";
 import { Meter } from "./meter.js";
 import { Reader } from "./reader.js";
-import { end_in_words, made_in_words, per_second } from "./words.js";
+import { end_in_words, per_second, speed_in_words } from "./words.js";
 
 const words_every_ms = 250;
 const draw_share = 4; // the next drawing waits this many times as long as a slow drawing took
@@ -19,6 +19,7 @@ export class Answer {
   #said_at = 0;
   #timer = 0;
   #over = false;
+  #doing = "writing";
 
   /**
    * @param {import("./weir.js").Stream} stream
@@ -54,6 +55,11 @@ export class Answer {
     this.#stream.cancel();
   }
 
+  /** Whether all is written, and only this page still shows it. */
+  server_rests(yes) {
+    this.#doing = yes ? "still showing what is written" : "writing";
+  }
+
   #follow(now) {
     if (now === "reconnecting") this.#say("connection lost: going on as soon as it is back");
     if (now === "running" && this.#meter.tokens > 0) this.#say("writing");
@@ -66,7 +72,7 @@ export class Answer {
     const now = performance.now();
     if (now - this.#said_at > words_every_ms && this.#stream.state !== "reconnecting") {
       const speed = this.#meter.speed;
-      this.#say(`writing · ${this.#meter.tokens} tokens${speed ? ` · ${per_second(speed)}/s` : ""}`);
+      this.#say(`${this.#doing} · ${this.#meter.tokens} tokens${speed ? ` · ${per_second(speed)}/s` : ""}`);
     }
     this.#timer ||= requestAnimationFrame(() => this.#render());
   }
@@ -94,8 +100,7 @@ export class Answer {
     this.#draw(this.text);
     const facts = [end_in_words(result, this.#stream.request)];
     if (this.#meter.tokens > 0) facts.push(`${this.#meter.tokens} tokens`);
-    if (made_in_words(result)) facts.push(made_in_words(result));
-    const words = facts.join(" · ");
+    const words = [...facts, ...speed_in_words(result)].join(" · ");
     this.#say(words);
     this.#page.ended({ words, failed: result.status === "failed", code: result.error?.code });
   }

@@ -18,22 +18,30 @@ function label_of(gap) {
   return gap === 0 ? "0" : `${Number(value.toPrecision(3))} ${unit}`;
 }
 
+/**
+ * The gaps between frames as they arrive. A frame that the server held until this page had room counts with
+ * the server's own time for each of its tokens: the wait was this page's, and no gap of the stream.
+ */
+export class Arrivals {
+  #last = new Map(); // by slot: the frame before
+
+  /** The gap before a frame, in ms; undefined before the first one. @param {import("./weir.js").Delta} frame */
+  gap(slot, frame) {
+    const before = this.#last.get(slot);
+    this.#last.set(slot, frame);
+    if (!before) return undefined;
+    return frame.held ? (frame.t - before.t) / 1000 / frame.n : frame.at - before.at;
+  }
+}
+
 /** The dots of one band. */
 class Band {
   dots = []; // {at, gap, slot}, in order
   stats = null; // {median, p99, longest} of the dots in view, ms
-  #last = new Map(); // slot → when its last frame came
 
-  add(slot, at) {
-    const before = this.#last.get(slot);
-    this.#last.set(slot, at);
-    if (before !== undefined) this.dots.push({ at, gap: at - before, slot });
+  add(slot, at, gap) {
+    if (gap !== undefined) this.dots.push({ at, gap, slot });
     if (this.dots.length > most_dots) this.dots.splice(0, most_dots / 8);
-  }
-
-  /** The next frame of this slot starts a new row of gaps. */
-  forget(slot) {
-    this.#last.delete(slot);
   }
 
   drop_before(from) {
@@ -53,6 +61,8 @@ export class GapChart {
   #canvas;
   #pen;
   #bands = { raw: new Band(), shown: new Band() };
+  #arrivals = new Arrivals();
+  #shown_at = new Map(); // by slot
   #began = 0;
   #newest = 0;
   #counted_at = 0;
@@ -73,20 +83,28 @@ export class GapChart {
   }
 
   clear() {
+    this.#arrivals = new Arrivals();
+    this.#shown_at.clear();
     this.#bands = { raw: new Band(), shown: new Band() };
     this.#began = this.#newest = this.#counted_at = 0;
     this.#top = 50;
   }
 
-  forget(slot) {
-    for (const band of bands) this.#bands[band].forget(slot);
+  /** A frame has arrived. @param {import("./weir.js").Delta} delta with `t` */
+  arrived(slot, delta) {
+    this.#add("raw", slot, delta.at, this.#arrivals.gap(slot, delta));
   }
 
-  /** @param {"raw" | "shown"} band */
-  add(band, slot, at) {
+  shown(slot, at) {
+    const before = this.#shown_at.get(slot);
+    this.#shown_at.set(slot, at);
+    this.#add("shown", slot, at, before === undefined ? undefined : at - before);
+  }
+
+  #add(band, slot, at, gap) {
     if (this.#began === 0) this.#began = at;
     this.#newest = Math.max(this.#newest, at);
-    this.#bands[band].add(slot, at);
+    this.#bands[band].add(slot, at, gap);
   }
 
   /** @param {number} [now] the view moves along with `now`; left out, the view rests at the newest frame */

@@ -25,8 +25,9 @@ export class ChatView {
 
   /**
    * @param {{client: () => import("./weir.js").Client, pace: () => number, say: (words: string) => void,
-   *   arrived: (slot: number, delta: object) => void, shown: (slot: number, n: number) => void,
-   *   begun: () => void, changed: () => void, expired: () => void}} page begun: a stream begins; changed: a
+   *   wait: (words: string) => void, arrived: (slot: number, delta: object) => void,
+   *   shown: (slot: number, n: number) => void, begun: () => void, changed: () => void,
+   *   expired: () => void}} page wait: shows why nothing is sent yet; begun: a stream begins; changed: a
    *   stream begins or ends; expired: the token has expired
    */
   constructor(page) {
@@ -81,6 +82,11 @@ export class ChatView {
     this.#answer?.stop();
   }
 
+  /** The server has nothing left to do, or has. */
+  server_rests(yes) {
+    this.#answer?.server_rests(yes);
+  }
+
   forget(id) {
     if (id === this.chat.id) this.open(new_chat(this.chat.mode));
     forget_chat(id);
@@ -96,8 +102,9 @@ export class ChatView {
   // ---- writing
 
   #may_write() {
-    if (chosen_model() === "") this.#page.say("The model is still loading. Send it again when it is there.");
-    return chosen_model() !== "" && !this.busy;
+    const loads = chosen_model() === "";
+    this.#page.wait(loads ? "The model is still loading. Send it again when it is there." : "");
+    return !loads && !this.busy;
   }
 
   /** Has the model answer the conversation. `before`: the beginning of the answer, which it continues. */

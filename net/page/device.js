@@ -11,6 +11,8 @@ let busy = false;
 let online = false;
 let loading = false;
 let loaded = () => {};
+let idle_looks = 0; // in a row, since a stream of this page began
+let rests = () => {};
 
 /** Fetches the statistics while the page is visible, more often with `now_busy`: this page has a stream. */
 export function watch_device(now_busy) {
@@ -25,6 +27,20 @@ export function device_is(yes, when_loaded = loaded) {
   loaded = when_loaded;
   if (!online) hide();
   watch_device(busy);
+}
+
+/** A stream of this page begins: what the server did before says nothing of it. */
+export function expect_work() {
+  idle_looks = 0;
+  rests(false);
+}
+
+/**
+ * Calls `tell` with whether the server has nothing left to do for anybody. One look may come before the
+ * server has taken a new job; two do not.
+ */
+export function on_rest(tell) {
+  rests = tell;
 }
 
 document.addEventListener("visibilitychange", () => watch_device(busy));
@@ -42,6 +58,7 @@ async function look() {
 }
 
 function hide() {
+  expect_work();
   $("device-now").hidden = true;
   $("device-gone").hidden = false;
   $("loading").hidden = true;
@@ -51,9 +68,12 @@ function show({ jobs, pages, tokens_per_s, step_ms, loading: load }) {
   $("device-now").hidden = false;
   $("device-gone").hidden = true;
   show_loading(load);
-  show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued });
-  show_pages(pages);
   const at_work = jobs.decoding + jobs.prefilling > 0;
+  idle_looks = at_work || jobs.queued > 0 ? 0 : idle_looks + 1;
+  const rested = idle_looks >= 2;
+  show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued }, rested);
+  show_pages(pages);
+  rests(rested);
   $("device-rate").textContent = at_work ? Math.round(tokens_per_s).toLocaleString("en") : "–";
   $("device-step").textContent = at_work ? `${step_ms.p50.toFixed(step_ms.p50 < 10 ? 1 : 0)} ms` : "–";
 }
@@ -78,7 +98,7 @@ const said = {
 };
 
 /** A dot for each sequence, as far as there is room. */
-function show_sequences(counts) {
+function show_sequences(counts, rested) {
   const dots = [];
   for (const [state, n] of Object.entries(counts))
     for (let i = 0; i < n && dots.length < most_dots; i++) {
@@ -88,7 +108,8 @@ function show_sequences(counts) {
     }
   $("sequences").replaceChildren(...dots);
   const words = Object.entries(counts).flatMap(([state, n]) => (n > 0 ? [said[state](n)] : []));
-  $("sequences-words").textContent = words.join(" · ") || "nobody is here";
+  const idle = busy && rested ? "at rest: all is written, and this page is still showing it" : "at rest";
+  $("sequences-words").textContent = words.join(" · ") || idle;
 }
 
 function show_pages({ total, used, cached, free }) {

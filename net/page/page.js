@@ -4,9 +4,9 @@ import { GapChart } from "./chart.js";
 import { ChatView } from "./chat.js";
 import { ask_for_key, stay_connected } from "./connection.js";
 import { disturbed, offer_demonstrations } from "./demo.js";
-import { device_is, watch_device } from "./device.js";
+import { device_is, expect_work, on_rest, watch_device } from "./device.js";
 import { all_chats, forget_all, new_chat, title_of } from "./history.js";
-import { refresh_models, show_models } from "./models.js";
+import { chosen_model, refresh_models, show_models } from "./models.js";
 import { bound_settings, offer_settings, pace } from "./settings.js";
 import { StreamsView } from "./streams.js";
 import { ms } from "./words.js";
@@ -42,19 +42,24 @@ const page = {
   client: () => client,
   pace: () => disturbed(pace()),
   say: (words) => ($("spoken").textContent = words),
-  begun: () => chart.clear(),
-  arrived: (slot, { at }) => note("raw", slot, at),
-  shown: (slot) => note("shown", slot, performance.now()),
+  wait: (words) => ($("composer-state").textContent = words),
+  begun: () => {
+    chart.clear();
+    expect_work();
+  },
+  arrived: (slot, delta) => {
+    chart.arrived(slot, delta);
+    ask_frame();
+  },
+  shown: (slot) => {
+    chart.shown(slot, performance.now());
+    ask_frame();
+  },
   changed: show_state,
   expired: () => ask_for_key(),
 };
 const chat = new ChatView(page);
 const streams = new StreamsView(page);
-
-function note(band, slot, at) {
-  chart.add(band, slot, at);
-  ask_frame();
-}
 
 const busy = () => chat.busy || streams.running.length > 0;
 
@@ -122,7 +127,7 @@ function greet_reader({ mode, turns }) {
 }
 
 function send(text) {
-  if (chat.send(text)) $("prompt").value = "";
+  $("prompt").value = chat.send(text) ? "" : text; // what is not sent can be sent later
   if (matchMedia("(pointer: fine)").matches) $("prompt").focus(); // else a keyboard would cover the answer
 }
 
@@ -188,20 +193,41 @@ document.addEventListener("keydown", (event) => {
 });
 $("gaps").addEventListener("toggle", () => draw_gaps(performance.now()));
 
+/** Each panel as it was before a reload; else open where there is room beside the conversation. */
+function unfold_panels() {
+  const place = "weir.panels";
+  const before = JSON.parse(sessionStorage.getItem(place) ?? "{}");
+  const wide = matchMedia("(min-width: 68rem)").matches;
+  const panels = [...document.querySelectorAll(".panel")];
+  for (const panel of panels) panel.open = before[panel.id] ?? wide;
+  addEventListener("pagehide", () => {
+    const now = Object.fromEntries(panels.map(({ id, open }) => [id, open]));
+    sessionStorage.setItem(place, JSON.stringify(now));
+  });
+}
+
 /** `session`: the server's greeting; null: there is no connection. */
 function online(session) {
   if (session) {
     bound_settings(session.limits);
     show_models(session.models);
-    if (session.models.length === 0) refresh_models();
+    if (session.models.length === 0) fill_in_models();
   }
-  device_is(session !== null, refresh_models);
+  device_is(session !== null, fill_in_models);
+}
+
+async function fill_in_models() {
+  await refresh_models();
+  if (chosen_model() !== "") page.wait("");
 }
 
 offer_settings();
 offer_demonstrations(page);
-if (matchMedia("(min-width: 68rem)").matches)
-  for (const panel of document.querySelectorAll(".panel")) panel.open = true;
+unfold_panels();
+on_rest((yes) => {
+  chat.server_rests(yes);
+  streams.server_rests(yes);
+});
 stay_connected({ use: (now) => (client = now), say: page.say, online });
 greet_reader(chat.chat);
 if (chat.go_on_after_reload()) greet_reader(chat.chat);

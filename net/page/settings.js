@@ -29,7 +29,7 @@ export function bound_settings({ max_tokens } = {}) {
 
 /** Fields of a request. What is left empty is not sent, so that the model's own default counts. */
 export function sampling() {
-  const request = { window: window_tokens };
+  const request = { window: window_tokens, timing: true }; // timing: for the chart
   for (const field of form.querySelectorAll("input[type=number]"))
     if (field.value !== "") request[field.name] = field.valueAsNumber;
   const stops = form.elements.stop.value.match(/.+/g);

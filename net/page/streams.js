@@ -9,6 +9,7 @@ const $ = (id) => document.getElementById(id);
 export class StreamsView {
   #page;
   /** @type {Card[]} */ #cards = [];
+  #at_rest = false; // the server has nothing left to do
 
   /**
    * @param {{client: () => import("./weir.js").Client, pace: () => number, say: (words: string) => void,
@@ -50,6 +51,13 @@ export class StreamsView {
     this.running.forEach((card) => card.stop());
   }
 
+  /** The server has nothing left to do, or has. */
+  server_rests(yes) {
+    if (this.#at_rest === yes) return;
+    this.#at_rest = yes;
+    this.#say_states();
+  }
+
   render(now) {
     this.#cards.forEach((card) => card.render(now));
   }
@@ -82,21 +90,26 @@ export class StreamsView {
     this.#changed();
   }
 
-  /** Shows beside the button how many streams are under way and how many have failed. */
   #changed() {
-    const states = this.#cards.map(({ element }) => element.dataset.state);
-    const count = (state) => states.filter((other) => other === state).length;
-    const failed = count("failed");
-    const parts = [
-      this.running.length > 0 && `${this.running.length} under way`,
-      failed && `${failed} failed`,
-    ];
-    const first = this.#cards.find(({ element }) => element.dataset.state === "failed");
-    this.#tell(parts.filter(Boolean).join(" · ") + (first ? `: ${first.words}` : ""), failed > 0);
+    this.#say_states();
     $("stop-all").disabled = this.running.length === 0;
     const sizes = { large: 4, medium: 8, small: most_streams };
     $("streams").dataset.size = Object.keys(sizes).find((size) => this.#cards.length <= sizes[size]);
     this.#page.changed();
+  }
+
+  /** Says beside the button how many streams are under way and how many have failed. */
+  #say_states() {
+    const states = this.#cards.map(({ element }) => element.dataset.state);
+    const count = (state) => states.filter((other) => other === state).length;
+    const failed = count("failed");
+    const doing = this.#at_rest ? "still being shown: the server has written all" : "under way";
+    const parts = [
+      this.running.length > 0 && `${this.running.length} ${doing}`,
+      failed && `${failed} failed`,
+    ];
+    const first = this.#cards.find(({ element }) => element.dataset.state === "failed");
+    this.#tell(parts.filter(Boolean).join(" · ") + (first ? `: ${first.words}` : ""), failed > 0);
   }
 
   #tell(words, failed = false) {

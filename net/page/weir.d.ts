@@ -42,6 +42,7 @@ export interface Delta {
   /** Tokens in this delta. */ n: number;
   /** µs from the job's start to sampling, with `timing`. */ t?: number;
   /** When it arrived, on performance.now()'s clock. */ at: number;
+  /** The server had sent all that `window` allows, and waited for this client. */ held: boolean;
   token_ids?: number[];
   /** One for each token of this delta, with `logprobs`. */ logprobs?: Logprob[];
 }

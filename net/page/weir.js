@@ -427,6 +427,7 @@ export class Stream extends Emitter {
   #wake = () => {};
   #shown; // the seq that the `delta` listeners have
   #acked;
+  #held = false; // the server had sent the whole window, and nothing has arrived since the ack
   #loops = new Set(); // {seq}: the seq that each loop has taken
 
   /** @internal */
@@ -504,6 +505,7 @@ export class Stream extends Emitter {
   /** @internal The stream was resumed after token `seq`, up to which all now counts as acknowledged. */
   go_on() {
     this.#acked = this.seq;
+    this.#held = false;
     if (this.state !== "running") this.become("running");
     this.#ack();
   }
@@ -512,7 +514,8 @@ export class Stream extends Emitter {
   push({ type, id, delta: text, n = 1, ...more }) {
     this.seq = more.seq;
     this.#text += text;
-    const delta = { text, n, at: performance.now(), ...more };
+    const delta = { text, n, at: performance.now(), held: this.#held, ...more };
+    this.#held = false;
     this.#memory?.write_soon();
     this.emit("arrived", delta);
     if (this.#playout) this.#playout.push(delta);
@@ -550,7 +553,9 @@ export class Stream extends Emitter {
     const { window } = this.request;
     if (!window || this.result) return;
     const taken = Math.min(this.#shown, ...[...this.#loops].map(({ seq }) => seq));
-    if (taken - this.#acked >= Math.ceil(window / 2) && this.#hooks.ack(taken)) this.#acked = taken;
+    if (taken - this.#acked < Math.ceil(window / 2) || !this.#hooks.ack(taken)) return;
+    this.#held ||= this.seq - this.#acked >= window;
+    this.#acked = taken;
   }
 
   #news() {

@@ -34,9 +34,12 @@ function failure_in_words({ code, message, retry_after_ms }) {
   return message;
 }
 
-/** How fast the server made the tokens, which may be much faster than they are shown; or nothing. */
-export function made_in_words({ usage, timing }) {
-  const made = (usage?.output_tokens ?? 0) - 1;
-  if (!(made >= 8 && timing?.decode_ms >= 1)) return "";
-  return `made at ${per_second((made * 1000) / timing.decode_ms)} tokens/s`;
+/** How soon and how fast the server made the tokens, which may be much faster than they are shown. */
+export function speed_in_words({ usage, timing }) {
+  const words = [];
+  if (timing?.ttft_ms > 0) words.push(`first after ${ms(timing.ttft_ms)}`);
+  const gaps = (usage?.output_tokens ?? 0) - 1;
+  if (gaps > 0 && timing?.decode_ms > 0)
+    words.push(`made at ${per_second((gaps * 1000) / timing.decode_ms)} tokens/s`);
+  return words;
 }

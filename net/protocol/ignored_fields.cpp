@@ -1,6 +1,6 @@
 #include "net/protocol/ignored_fields.h"
 
-#include "core/outside.h"
+#include "core/shortened.h"
 #include "net/protocol/request_fields.h"
 
 namespace weir::net {

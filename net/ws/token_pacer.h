@@ -49,6 +49,8 @@ class token_pacer {
   void sent(std::uint32_t count) noexcept { released_ = std::max(released_, count); }
   // When the next token is due; nullopt: the last call of due() found no token that has to wait.
   std::optional<std::int64_t> next_due() const noexcept { return next_due_; }
+  // When the last token was due that due() has counted.
+  std::int64_t last_due() const noexcept { return last_due_; }
 
  private:
   std::int64_t due_after_last(std::int64_t mean_gap, std::int64_t sampled) const {

@@ -7,12 +7,16 @@
 #include <utility>
 #include <variant>
 
+#include "net/access/handshake.h"
 #include "net/protocol/answer_id.h"
 #include "net/protocol/constraint_fields.h"
 #include "net/random_hex.h"
+#include "net/request_record.h"
 
 namespace weir::net {
 namespace {
+
+constexpr std::string_view ws_route = subprotocol;  // of requests, in the log
 
 // `field`: the one that names the response.
 ws::protocol_error unknown_response(std::string lane, std::string field) {
@@ -119,6 +123,7 @@ bool ws_conversation::has_place_for(const std::string& lane) {
 void ws_conversation::on(ws::response_create& m) {
   if (!has_place_for(m.id)) return;
   if (!judge_token(m.id, m.request)) return;
+  m.request.witness = begin_record(hub_.server_ptr(), how_.from, ws_route, how_.request_id);
   auto begun =
       submit_as(hub_.server().service, how_.from, std::move(m.request), 1, hub_.executor(), session_.news());
   if (!begun) return refuse(m.id, begun.error());
@@ -151,7 +156,7 @@ void ws_conversation::on(ws::response_ack& m) {
     if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));
     return;
   }
-  if (of->ack(m.seq)) return session_.write();
+  if (of->ack(m.seq, hub_.server().service.now())) return session_.write();
   say_error({m.id, "invalid_cursor", "seq: so many tokens were not sent", "seq", {}, false});
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace weir::net::ws {
 namespace {
@@ -122,16 +123,28 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   }
   if (how_.pad) d.more_padding = next_random(padding_);
   append_delta(out, d);
-  if (!resumed_) s.sampled = created_ + std::chrono::microseconds(at_us);
+  s.ready = ready_since(at_us, to, job);
   shown_ = to;
   pacer_.sent(shown_);
   return true;
+}
+
+// What a client's window or a pace holds back is not late. Tokens that a cancel lets out of the window, and
+// those that a client asks for again, tell nothing of how fast this server sends.
+std::optional<core::time_point> lane::ready_since(std::int64_t at_us, std::uint32_t to,
+                                                  const picture& job) const {
+  const bool out_of_window = how_.window != 0 && window_is_over(job) && to > acked_ + how_.window;
+  if (resumed_ || out_of_window) return std::nullopt;
+  auto since = std::max(created_ + std::chrono::microseconds(at_us), opened_at_);
+  if (how_.even) since = std::max(since, created_ + std::chrono::microseconds(pacer_.last_due()));
+  return since;
 }
 
 // Number of tokens that may have been sent now: whole characters, within the window and by the pace; with
 // logprobs, one frame's. A cancel ends the window; any end of the job ends the pace.
 std::uint32_t lane::may_send(scratch& s, const picture& job) {
   std::uint32_t to = in_window(job);
+  held_ = to < job.published();
   if (how_.even && !job.ended) {
     const auto since = std::chrono::duration_cast<std::chrono::microseconds>(s.clock->now() - created_);
     to = std::max(shown_, std::min(to, pacer_.due(job.log, job.base, since.count())));
@@ -144,16 +157,20 @@ std::uint32_t lane::may_send(scratch& s, const picture& job) {
   return to == shown_ ? to : job.base + job.log.whole_part(shown_ - job.base, to - job.base);
 }
 
+bool lane::window_is_over(const picture& job) {
+  return job.ended && job.ended->reason == core::finish_reason::cancel;
+}
+
 std::uint32_t lane::in_window(const picture& job) const {
   const std::uint32_t published = job.published();
-  const bool cancelled = job.ended && job.ended->reason == core::finish_reason::cancel;
-  if (how_.window == 0 || cancelled) return published;
+  if (how_.window == 0 || window_is_over(job)) return published;
   return std::max(shown_, std::min(published, acked_ + how_.window));
 }
 
-bool lane::ack(std::uint64_t seq) {
+bool lane::ack(std::uint64_t seq, core::time_point now) {
   if (seq > shown_) return false;
   if (!begun_ || seq <= acked_) return true;
+  if (std::exchange(held_, false)) opened_at_ = now;
   acked_ = static_cast<std::uint32_t>(seq);
   if (resumed_)
     resumed_->ack(acked_);

@@ -25,7 +25,9 @@ namespace weir::net::ws {
 struct scratch {
   std::vector<core::token_id>* ids = nullptr;  // a buffer; set by the caller
   const core::clock* clock = nullptr;          // the service's; set by the caller
-  std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
+  // Since when the frame's last token could have left: since it was sampled, or since the lane's window or
+  // pace let it go. nullopt: the frame has no token, or its delay says nothing of this server.
+  std::optional<core::time_point> ready;
   // The earliest time at which a token is due in an asked lane with pace "even"; nullopt: none waits.
   std::optional<core::time_point> due;
   bool resumed = false;      // the frame says that a lane resumed its job
@@ -48,8 +50,8 @@ class lane {
   next take(std::string& out, scratch& s);
 
   // The client has taken the tokens up to `seq`. Returns whether they have been sent. A smaller number than
-  // before has no effect.
-  bool ack(std::uint64_t seq);
+  // before has no effect. `now`: on the service's clock.
+  bool ack(std::uint64_t seq, core::time_point now);
   void cancel();
 
   // Number of bytes of text that wait for the socket, without what the window holds and what a feed has.
@@ -66,15 +68,19 @@ class lane {
   picture look() const;
   next begin(std::string& out, scratch& s);
   bool take_delta(std::string& out, scratch& s, const picture& job);
+  static bool window_is_over(const picture& job);
   std::uint32_t in_window(const picture& job) const;
   std::uint32_t may_send(scratch& s, const picture& job);
+  std::optional<core::time_point> ready_since(std::int64_t at_us, std::uint32_t to, const picture& job) const;
   lane_names names() const;
 
   // What every frame needs comes first: the lanes of thousands of clients fit no cache.
   std::uint32_t shown_ = 0, acked_ = 0;
   bool begun_ = false;                      // created or resumed has been taken; then log_ is not null
   const actors::token_log* log_ = nullptr;  // of the job, or of resumed_
+  bool held_ = false;                       // by the window, when the lane was last asked
   core::time_point created_;                // of the job
+  core::time_point opened_at_{};            // when an ack last let held tokens go
   const actors::job_stream* stream_;        // of a lane that created its job; else null
   std::shared_ptr<followed_job> resumed_;   // of a lane that resumed a job; else null
   follow_options how_;

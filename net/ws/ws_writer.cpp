@@ -31,7 +31,7 @@ void ws_writer::send_rest(std::function<void(const error_code&)> then) {
 // Writes the next frame to frame_; returns false if there is none.
 bool ws_writer::choose(bool with_lanes) {
   frame_.clear();
-  scratch_.sampled.reset();
+  scratch_.ready.reset();
   scratch_.due.reset();
   scratch_.resumed = false;
   scratch_.refused = {};
@@ -42,7 +42,7 @@ bool ws_writer::choose(bool with_lanes) {
 }
 
 void ws_writer::frame_left() {
-  if (scratch_.sampled) counts_.sampled_to_sent.add(scratch_.clock->now() - *scratch_.sampled);
+  if (scratch_.ready) counts_.sampled_to_sent.add(scratch_.clock->now() - *scratch_.ready);
 }
 
 }  // namespace weir::net

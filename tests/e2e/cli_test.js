@@ -1,7 +1,7 @@
 // The command line's exit codes, each with a message that names what was wrong.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,6 +58,11 @@ const rows = [
   ["a benchmark's device", ["bench", "engine", "--device", "sim"], 2, /--device/],
   ["no subcommand", [], 2, /subcommand/],
   ["an unknown subcommand", ["dance"], 2, /'dance'/],
+  ["a subcommand that is not there yet", ["plan"], 2, /'plan' is no subcommand/],
+  ["a form of the log", ["serve", "--log-format", "xml"], 2, /--log-format/],
+  ["an origin that no browser sends",
+    ["serve", "--device", "sim", "--allow-origin", "https://a.example", "--allow-origin", "*"], 2,
+    /--allow-origin \*: a \* stands for nothing here/],
   ["an unknown option", ["serve", "--dance"], 2, /--dance/],
   ["a value out of its range", ["serve", "--max-frame", "3"], 2, /--max-frame/],
   ["a value out of its range in the environment", ["serve"], 2, /--max-frame/, { WEIR_MAX_FRAME: "3" }],
@@ -212,6 +217,79 @@ describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
       assert.equal(got.code, 0);
       assert.equal(got.stderr, "");
     }
+  });
+
+  test("no subcommand of the help is missing", async () => {
+    const { stdout } = await run(["--help"]);
+    assert.doesNotMatch(stdout, /not supported yet|\bplan\b/);
+  });
+
+  test("numbers of a batch's answers have sane digits", async () => {
+    const lines = file("digits.jsonl", '{"input":"x","max_tokens":20}\n');
+    const { stdout } = await run(["generate", "--device", device, "--batch", lines]);
+    assert.match(stdout, /"queue_ms":\d+(\.\d{1,3})?[,}]/);
+    assert.doesNotMatch(stdout, /\d[eE][+-]?\d/);
+  });
+
+  test("a command of one answer takes memory for one, not for a server's sixty-four", async () => {
+    const chat = spawn(binary, ["chat", "--device", "cpu"]);
+    chat.stdin.write("What is 12 + 30?\n");
+    await new Promise((resolve) => chat.stdout.once("data", resolve));
+    const status = readFileSync(`/proc/${chat.pid}/status`, "utf8");
+    chat.stdin.end();
+    await new Promise((resolve) => chat.once("close", resolve));
+    const most = Number(/VmHWM:\s+(\d+) kB/.exec(status)[1]);
+    assert.ok(most < 400_000, `${most} kB`);
+  });
+
+  for (const form of ["text", "json"])
+    test(`a line of the log for each request, and none for health and metrics, as ${form}`, async () => {
+      const keys = file("log-keys", "a-key-for-alice name=alice admin\n");
+      const server = await start_real({
+        args: ["--device", "sim", "--api-key-file", keys, "--log-format", form],
+      });
+      const headers = { authorization: "Bearer a-key-for-alice", "content-type": "application/json" };
+      const ask = (path, body) => fetch(server.url + path, { method: body ? "POST" : "GET", headers, body });
+      for (const path of ["/health", "/health/ready", "/metrics", "/v1/stats"])
+        await (await ask(path)).text();
+      await fetch(`${server.url}/v1/completions`, { method: "POST" });
+      const answer = await ask("/v1/completions", '{"prompt":"a secret plan","max_tokens":7}');
+      const { id } = await answer.json();
+      const escaping = await ask("/v1/completions", '{"prompt":"x","model":"\\u001b[2J\\nfake line"}');
+      assert.equal(escaping.status, 404);
+      await escaping.text();
+      server.signal("SIGTERM"); // it writes what waits, and ends
+      await server.ended;
+      const lines = server.log().trim().split("\n");
+      const of_requests = lines.filter((line) => /"event":"request"|info request /.test(line));
+      assert.equal(of_requests.length, 2, server.log());
+      assert.ok(!/secret plan|fake line|a-key-for/.test(server.log()));
+      assert.ok(!server.log().includes("\x1b[2J"));
+      if (form === "text") {
+        assert.match(of_requests[0], new RegExp(
+          `info request id=${id.slice(5)} request_id=[0-9a-f]{32} key=alice route=/v1/completions ` +
+          "model=sim in=\\d+ out=7 cached=0 queue=\\S+ first=\\S+ total=\\S+ reason=length$"));
+        assert.match(of_requests[1], / reason=refused code=model_not_found$/);
+        return;
+      }
+      const all = lines.map((line) => JSON.parse(line)); // every line, from the first on
+      assert.ok(all.every(({ time, level }) => time && level));
+      const [done, refused] = all.filter(({ event }) => event === "request");
+      assert.equal(done.id, id.slice(5));
+      assert.equal(done.key, "alice");
+      assert.equal(done.output_tokens, 7);
+      assert.equal(refused.code, "model_not_found");
+      assert.equal(refused.model, undefined);
+    });
+
+  test("--log-level warn leaves out the lines of requests", async () => {
+    const server = await start_real({ args: ["--device", "sim", "--log-level", "warn"] });
+    const body = '{"prompt":"x","max_tokens":1}';
+    const headers = { "content-type": "application/json" };
+    await (await fetch(`${server.url}/v1/completions`, { method: "POST", headers, body })).text();
+    server.signal("SIGTERM");
+    await server.ended;
+    assert.doesNotMatch(server.log(), / request /);
   });
 
   test("a printed configuration starts the same server", async () => {

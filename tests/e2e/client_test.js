@@ -49,6 +49,21 @@ test("logprobs come with the delta of their tokens, as the server sent them", as
   );
 });
 
+test("a delta says whether the server had waited for this client's window", async () => {
+  const pieces = Array.from({ length: 12 }, () => ({ delta: "x" }));
+  const server = await fake({ plan: () => ({ pieces, gap_ms: () => 0 }) });
+  const stream = client_of(server).create({ input: "", window: 4 });
+  for await (const { seq } of stream)
+    while (seq === 1 && stream.seq < 4) await pause(1); // nothing is taken before the window is full
+  const held = stream.deltas.filter((delta) => delta.held);
+  assert.ok(stream.deltas.slice(0, 4).every((delta) => !delta.held), "the window had room");
+  assert.ok(held.length > 0);
+  assert.ok(held.every(({ seq, n }) => seq - n >= 4));
+  const free = client_of(server).create({ input: "" });
+  await free.done;
+  assert.ok(free.deltas.every((delta) => !delta.held), "there is no window");
+});
+
 test("an iterator made after the end still starts with the first delta", async () => {
   const client = client_of(await fake({ plan: say({ delta: "a" }, { delta: "b" }) }));
   const stream = client.create({ input: "" });

@@ -24,7 +24,7 @@ export function load_module(name) {
 }
 
 /** The statistics of a server with four jobs that decode, one that prefills and two that wait. */
-const busy = {
+export const busy = {
   jobs: { queued: 2, prefilling: 1, decoding: 4, paused: 0, finished: 9 },
   pages: { total: 1024, free: 700, cached: 260, used: 64 },
   tokens_per_s: 812.4,
@@ -56,6 +56,7 @@ export async function start_fake({
     /** By browser token: the request for it. */ tokens: new Map(),
     /** Which models are there. */ models: ["story-teller", "sim"],
     /** What /v1/stats says of a load: {model, done, total}. */ loading: undefined,
+    /** What else /v1/stats says. */ stats: busy,
     /** The number of bytes, or of frames, after which a new socket is cut; undefined: never.
      * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
   };
@@ -64,7 +65,7 @@ export async function start_fake({
     const known = !key || bearer === key || server.tokens.has(bearer);
     const answers = {
       "/v1/models": { data: server.models.map((id) => ({ id })) },
-      "/v1/stats": { ...busy, loading: server.loading },
+      "/v1/stats": { ...server.stats, loading: server.loading },
     };
     if (request.url === "/health/live") return response.end("{}");
     if (request.url === "/v1/stream/tokens")
@@ -310,6 +311,7 @@ class Job {
       status,
       finish_reason: reason,
       usage: { input_tokens: 9, output_tokens: this.seq, cached_tokens: 0 },
+      timing: { ttft_ms: 42, decode_ms: Math.max(0, this.seq - 1) * 5 },
     };
     for (const follower of [...this.#followers]) this.#deliver(follower);
   }

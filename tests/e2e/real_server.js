@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 
 /** Resolves once it says it is ready. log(): what it wrote to stderr so far, and all of it after stop().
  * @returns {Promise<{url: string, port: number, log: () => string, signal: (name: string) => boolean,
- *   stop: () => Promise<void>}>} */
+ *   ended: Promise<number>, stop: () => Promise<void>}>} */
 export async function start_real({ port = 0, args = ["--device", "sim"], host = "127.0.0.1" } = {}) {
   const server = spawn(process.env.WEIR_BIN, ["serve", ...args, "--listen", `${host}:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -24,6 +24,7 @@ export async function start_real({ port = 0, args = ["--device", "sim"], host = 
     url,
     log: () => log,
     signal: (name) => server.kill(name),
+    ended,
     port: Number(new URL(url).port),
     stop: async () => {
       server.kill("SIGKILL");

@@ -90,6 +90,11 @@ case $way in
     sed -i 's/COMPONENTS motor/COMPONENTS runtime engine/' CMakeLists.txt
     configure_fails_with "this weir was installed without its component 'engine'" \
       -DCMAKE_PREFIX_PATH="$work/prefix"
+    say "an installation of what is not built"
+    "${configure[@]}" -S "$source" -B ../unbuilt -DWEIR_COMPONENTS=engine -DWEIR_TESTS=OFF -DWEIR_CUDA=OFF
+    if cmake --install ../unbuilt --prefix "$work/prefix" >unbuilt.log 2>&1; then echo "installed"; exit 1; fi
+    builds="cmake --build $(realpath ../unbuilt) --target weir_kernels"
+    tr -s ' \n' ' ' <unbuilt.log | grep -qF -- "$builds" || { cat unbuilt.log; exit 1; }
     configure_fails_with "WEIR_COMPONENTS: 'motor' is not one of" -S "$source" -DWEIR_COMPONENTS=motor
     ;;
   *) echo "newcomer.sh: no such way: $way"; exit 2 ;;

@@ -163,7 +163,7 @@ class life : public std::enable_shared_from_this<life> {
   void acknowledge() {
     will_ack_ = false;
     if (!lane_) return;
-    REQUIRE(lane_->ack(acked_ = seq_));
+    REQUIRE(lane_->ack(acked_ = seq_, world_.now()));
     news();
   }
 

@@ -39,6 +39,18 @@ describe("the page's chat", { skip: no_browser }, () => {
       ]);
     });
 
+  test("a finished answer says when its first token came and how fast it was made", async (t) => {
+    const page = await visit(t, await fake(t, { plan: echo }));
+    await send(page, "hello");
+    await answered(page);
+    const words = "finished · 2 tokens · first after 42 ms · made at 200 tokens/s";
+    assert.equal(await state(page).textContent(), words);
+    await page.reload();
+    await connected(page);
+    await page.locator("#chats button").first().click();
+    assert.equal(await state(page).textContent(), words, "it is kept");
+  });
+
   test("an edited turn is sent again, and what followed it is gone", async (t) => {
     const server = await fake(t, { plan: echo });
     const page = await visit(t, server);
@@ -163,8 +175,9 @@ describe("the page's chat", { skip: no_browser }, () => {
     await connected(page);
     await send(page, "hello");
     await answered(page);
-    const { id, window, ...request } = created(server)[0];
+    const { id, window, timing, ...request } = created(server)[0];
     assert.ok(window > 0);
+    assert.equal(timing, true, "for the chart");
     assert.deepEqual(request, {
       type: "response.create",
       input: [

@@ -4,7 +4,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { describe, test } from "node:test";
-import { answered, connected, fake, no_browser, no_real, open_page, send, shot, visit } from "./kit.js";
+import { answered, button, connected, fake, no_browser, no_real, open_page } from "./kit.js";
+import { send, shot, visit } from "./kit.js";
 
 const loading = { model: "big", done: 30e9, total: 100e9 };
 
@@ -39,6 +40,28 @@ describe("a model that loads", { skip: no_browser }, () => {
     await send(page, "hello");
     await answered(page);
     assert.equal(server.received.find(({ type }) => type === "response.create").model, "big");
+  });
+
+  test("a suggestion that is clicked meanwhile is kept, and the page says why it is not sent", async (t) => {
+    const server = await fake(t);
+    load(server);
+    const page = await visit(t, server);
+    await page.getByText(/^The model big is loading/).waitFor();
+    const example = "What is 128 + 57?";
+    await button(page, example).click();
+    assert.equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), example);
+    const why = page.getByText("The model is still loading. Send it again when it is there.");
+    await why.waitFor();
+    loaded(server);
+    await page.locator("#model option[value=big]").waitFor({ state: "attached" });
+    await why.waitFor({ state: "hidden" });
+    await button(page, "Send").click();
+    await answered(page);
+    const asked = server.received.filter(({ type }) => type === "response.create");
+    assert.deepEqual(
+      asked.map(({ input }) => input),
+      [[{ role: "user", content: example }]],
+    );
   });
 
   test("a server that is started again and loads is shown as loading, too", async (t) => {

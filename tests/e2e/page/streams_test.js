@@ -1,8 +1,9 @@
 // Many streams side by side: sixteen of them, their ends, what is seen at once, the chart, the server.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { busy } from "../fake_server.js";
 import { button, card, fake, grows, no_browser, no_real, real, run_streams, seen, set, shot } from "./kit.js";
-import { sizes, state, send, visit } from "./kit.js";
+import { sizes, state, send, view, visit } from "./kit.js";
 
 const made = (slot) => `.card[data-slot="${slot}"] .made`;
 const cards = (page, status) => page.locator(`.card[data-state=${status}]`);
@@ -109,6 +110,31 @@ describe("streams side by side", { skip: no_browser }, () => {
       assert.ok(tall < 2.2 * viewport.height, `eight streams are ${tall} px tall`);
     });
   }
+
+  test("a server that has written all, while the page still shows it, is no contradiction", async (t) => {
+    const server = await fake(t, { tokens_per_s: 1000 });
+    const page = await visit(t, server);
+    await set(page, { "Max tokens": "500", "Show text": "20" });
+    await run_streams(page, 2);
+    await page.getByText("2 under way", { exact: true }).waitFor();
+    server.stats = { ...busy, jobs: { queued: 0, prefilling: 0, decoding: 0, paused: 0, finished: 2 } };
+    await page.getByText("2 still being shown: the server has written all", { exact: true }).waitFor();
+    await page.getByText("at rest: all is written, and this page is still showing it").waitFor();
+    await view(page, "Chat");
+    await send(page, "hello");
+    await state(page)
+      .getByText(/^still showing what is written · \d+ tokens/)
+      .waitFor();
+    server.stats = busy;
+    await state(page)
+      .getByText(/^writing · \d+ tokens/)
+      .waitFor();
+    await button(page, "Stop").click();
+    await view(page, "Side by side");
+    await button(page, "Stop all").click();
+    server.stats = { ...busy, jobs: { queued: 0, prefilling: 0, decoding: 0, paused: 0, finished: 3 } };
+    await page.getByText("at rest", { exact: true }).waitFor();
+  });
 
   test("no speed is told of a few tokens", async (t) => {
     const pieces = Array.from({ length: 5 }, () => ({ delta: "a " }));

@@ -84,6 +84,26 @@ TEST_CASE("cors: a preflight is granted for the methods of a path that is open t
   }
 }
 
+TEST_CASE("cors: a preflight of a foreign origin is told so, where pages may be allowed at all") {
+  const auto foreign = [](const char* method, const char* target, const char* origin,
+                          std::span<const std::string> list) {
+    return judge_cors({.method = method, .target = target, .origin = origin, .wanted_method = "POST"}, list)
+        .foreign;
+  };
+  CHECK(foreign("OPTIONS", "/v1/completions", "https://evil.example", allowed));
+  CHECK(foreign("OPTIONS", "/v1/completions", "https://evil.example", {}));
+  CHECK(foreign("OPTIONS", "/v1/completions", "null", allowed));
+  CHECK_FALSE(foreign("OPTIONS", "/v1/completions", "https://app.example", allowed));
+  CHECK_FALSE(foreign("OPTIONS", "/v1/completions", "", allowed));  // from no page
+  CHECK_FALSE(foreign("POST", "/v1/completions", "https://evil.example", allowed));
+  CHECK_FALSE(foreign("OPTIONS", "/v1/stream/tokens", "https://evil.example", allowed));
+  CHECK_FALSE(foreign("OPTIONS", "/nothing", "https://evil.example", allowed));
+  const auto no = foreign_reply("https://evil.example");
+  CHECK(no.status == 403);
+  CHECK(no.code == "origin_forbidden");
+  CHECK(no.problem.find("--allow-origin https://evil.example") != std::string::npos);
+}
+
 TEST_CASE("cors: a preflight is answered before a key is asked for, and runs nothing") {
   server_fixture f(with_origins());
   http_client c(f.port());
@@ -134,10 +154,12 @@ TEST_CASE("cors: everybody else, and the routes that are not for pages, are judg
   check_silent(c.get("/v1/models", key));
   const auto asked =
       c.ask("OPTIONS", "/v1/models", {}, key + evil + "Access-Control-Request-Method: GET\r\n");
-  CHECK(asked.status == 405);
+  CHECK(asked.status == 403);
+  CHECK(asked.json().at("error").at("code") == "origin_forbidden");
   check_silent(asked);
   const auto stranger = c.ask("OPTIONS", "/v1/models", {}, evil + "Access-Control-Request-Method: GET\r\n");
-  CHECK(stranger.status == 401);
+  CHECK(stranger.status == 403);
+  CHECK(c.ask("OPTIONS", "/v1/models", {}, evil).status == 401);  // no preflight
   const auto tokens = c.post("/v1/stream/tokens", "{}", key + from_page);
   CHECK(tokens.status == 200);
   CHECK(tokens.header("Vary").empty());
@@ -154,7 +176,12 @@ TEST_CASE("cors: without --allow-origin nothing is said of it") {
   CHECK(a.status == 200);
   CHECK(a.header("Vary").empty());
   check_silent(a);
-  CHECK(c.ask("OPTIONS", "/v1/models", {}, preflight("GET")).status == 405);
+  const auto asked = c.ask("OPTIONS", "/v1/models", {}, preflight("GET"));
+  CHECK(asked.status == 403);
+  CHECK(asked.header("Vary").empty());
+  CHECK(asked.json().at("error").at("message").as_string().find("--allow-origin https://app.example") !=
+        std::string::npos);
+  check_silent(asked);
 }
 
 }  // namespace weir::tests::cors_test

@@ -54,6 +54,14 @@ TEST_CASE(
   CHECK_FALSE(host_allowed("192.0.2.1.evil.com", "192.0.2.1", {}));
 }
 
+TEST_CASE("handshake: the refusal of a host names the option that allows it") {
+  using Catch::Matchers::Contains;
+  CHECK_THAT(host_refusal("weir.example:8443"),
+             Contains("'weir.example:8443'") && Contains("--allow-origin https://weir.example:8443"));
+  CHECK_THAT(host_refusal("a b\r\nc"), Contains("--allow-origin https://NAME") && !Contains("\n"));
+  CHECK_THAT(host_refusal(""), Contains("--allow-origin https://NAME"));
+}
+
 TEST_CASE("handshake: a WebSocket's key is base64 of 16 bytes") {
   CHECK(is_websocket_key("dGhlIHNhbXBsZSBub25jZQ=="));
   CHECK(is_websocket_key("+/+/+/+/+/+/+/+/+/+/+w=="));
@@ -64,6 +72,14 @@ TEST_CASE("handshake: a WebSocket's key is base64 of 16 bytes") {
     CAPTURE(key);
     CHECK_FALSE(is_websocket_key(key));
   }
+}
+
+TEST_CASE("handshake: a page from a file is let in as null, by either of its names") {
+  const std::vector<std::string> allowed{"null"};
+  CHECK(origin_allowed("null", "127.0.0.1:8080", allowed));
+  CHECK(origin_allowed("file://", "127.0.0.1:8080", allowed));
+  CHECK_FALSE(origin_allowed("file://evil", "127.0.0.1:8080", allowed));
+  CHECK_FALSE(origin_allowed("null", "127.0.0.1:8080", {}));
 }
 
 TEST_CASE("handshake: an origin has to be the same host or on the list") {
@@ -78,6 +94,7 @@ TEST_CASE("handshake: an origin has to be the same host or on the list") {
       {"http://chat.example", "chat.example:80", true},
       {"https://app.example", "chat.example", true},
       {"http://127.0.0.1:8081", "127.0.0.1:8080", false},
+      {"file://", "127.0.0.1:8080", false},
       {"http://evil.example", "chat.example", false},
       {"https://app.example.evil", "chat.example", false},
       {"http://app.example", "chat.example", false},
