@@ -131,7 +131,7 @@ describe("openai: errors", { skip }, () => {
       }
     });
 
-  test("a field that is not known is taken, and named in the answer and in a stream's first chunk", async () => {
+  test("an unknown field is taken, and named in the answer and in a stream's first chunk", async () => {
     const client = client_of(server);
     const whole = await client.chat.completions.create({ ...asked, temprature: 1 });
     assert.deepEqual(whole.warnings.map((w) => w.param), ["temprature"]);

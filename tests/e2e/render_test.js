@@ -52,7 +52,8 @@ test("each published case comes out of --batch --as-sent byte for byte", { skip:
     const { cases } = JSON.parse(readFileSync(join(data, `${name}.cases.json`)));
     const file = join(folder, `${name}.jsonl`);
     writeFileSync(file, cases.map((c) => line_of(c) + "\n").join(""));
-    const { stdout } = await render(["--template", join(data, `${name}.jinja`), "--as-sent", "--batch", file]);
+    const template = join(data, `${name}.jinja`);
+    const { stdout } = await render(["--template", template, "--as-sent", "--batch", file]);
     const lines = stdout.trimEnd().split("\n").map((l) => JSON.parse(l));
     assert.equal(lines.length, cases.length, name);
     for (const [i, c] of cases.entries()) {

@@ -65,11 +65,18 @@ TEST_CASE("message forms: a template that reads parts alone gets a text as one p
 
 TEST_CASE("message forms: each role has its own") {
   const auto forms = learnt(
-      "{% for m in messages %}{% if m.role == 'user' and m.content is not string %}{{ m.content[0].text }}"
-      "{% else %}{{ m.content }}{% endif %}{% endfor %}");
+      "{% for m in messages %}{% if m.role == 'user' and m.content is not string %}"
+      "{% for p in m.content %}{{ p.text }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}");
   CHECK(forms.of("user") == content::either);
   CHECK(forms.of("system") == content::text);
   CHECK(forms.of("tool") == content::text);
+}
+
+TEST_CASE("message forms: a template that reads the first part alone gets all of them joined") {
+  const auto forms = learnt(
+      "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{{ m.content[0].text }}"
+      "{% endif %}{% endfor %}");
+  CHECK(forms.of("user") == content::text);
 }
 
 TEST_CASE("message forms: parts that are read in one place alone are joined") {
