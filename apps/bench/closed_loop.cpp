@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/text/tokenizer/tokenizer.h"
+
 namespace weir::apps::bench {
 namespace {
 

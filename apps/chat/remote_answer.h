@@ -28,17 +28,16 @@ class remote_answer {
   void lost() { give_up("the connection was lost"); }
   // The client ends the answer; nothing happens if it is over.
   void give_up(std::string why) {
-    if (!over_) fail(std::move(why));
+    if (!over_) fail(why);
   }
 
   bool over() const noexcept { return over_; }
   answer_end& how() noexcept { return how_; }
 
  protected:
-  void fail(std::string why) {
+  void fail(std::string_view why) {
     constexpr std::size_t longest_error = 2'000;
-    if (why.size() > longest_error) why.resize(longest_error);
-    how_.error = std::move(why);
+    how_.error = why.substr(0, longest_error);
     over_ = true;
   }
   answer_end how_;

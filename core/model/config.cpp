@@ -6,7 +6,7 @@
 
 #include "core/model/load/strict_json.h"
 #include "core/model/token_ids.h"
-#include "core/outside.h"
+#include "core/shortened.h"
 
 namespace weir::core {
 namespace json = boost::json;

@@ -249,7 +249,7 @@ class text_offsets {
 // them, in their order; `item(out, i)` appends what belongs to the token at place `i`, the first one first.
 template <class List>
 void each_completion_list(const completion_places& all, List list) {
-  const completion_tokens tokens(*all.answer.tokenizer);
+  completion_tokens tokens(*all.answer.tokenizer);
   list("tokens", [all, tokens](std::string& out, std::size_t i) mutable {
     append_json_string(out, tokens.of(all.id(i)));
   });

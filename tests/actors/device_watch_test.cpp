@@ -23,20 +23,20 @@ device_state healthy() {
 
 TEST_CASE("a device's state is a line for people") {
   device_state s = healthy();
-  CHECK(text_of(s) == "1980 of 1980 MHz, 45 °C; no other process on it");
+  CHECK(actors::text_of(s) == "1980 of 1980 MHz, 45 °C; no other process on it");
   s.clock_mhz = 1410;
   s.held_by_heat = true;
   s.others = 2;
   s.others_bytes = 1u << 30;
-  CHECK(text_of(s) == "1410 of 1980 MHz, held down by heat, 45 °C; 2 other processes on it with 1024 MiB");
+  CHECK(actors::text_of(s) == "1410 of 1980 MHz, held down by heat, 45 °C; 2 other processes on it with 1024 MiB");
   s.others = 1;
   s.others_bytes.reset();
   s.held_by_heat = false;
   s.held_by_power = true;
-  CHECK(text_of(s) == "1410 of 1980 MHz, held down by power, 45 °C; 1 other process on it");
-  CHECK(text_of({}) == "? MHz; other processes on it are not known");
+  CHECK(actors::text_of(s) == "1410 of 1980 MHz, held down by power, 45 °C; 1 other process on it");
+  CHECK(actors::text_of(device_state{}) == "? MHz; other processes on it are not known");
   s.why_unknown = "no library";
-  CHECK(text_of(s) == "its clock and its neighbours are not known: no library");
+  CHECK(actors::text_of(s) == "its clock and its neighbours are not known: no library");
 }
 
 TEST_CASE("a line is due at first, and when heat, power or neighbours change, not with every degree") {

@@ -27,7 +27,7 @@ class hand_clock final : public core::clock {
 
 // A pool of one thread, and what became of its tasks.
 struct pool_rig {
-  explicit pool_rig(const text_bounds& limits = {}) : pool(limits, clock, seen, 1) {}
+  explicit pool_rig(const actors::text_bounds& limits = {}) : pool(limits, clock, seen, 1) {}
   ~pool_rig() { go_on(); }
 
   // A task that lasts until go_on().

@@ -93,8 +93,11 @@ constexpr std::string_view said_word = "weirsaid", more_word = "weirmore", key_w
                            value_word = "weirvalue";
 
 // A probe costs no more than an eighth of what a request's rendering may.
-constexpr jinja::limits most_of_a_probe = {
-    .steps = 1'000'000, .depth = 500, .memory_bytes = 16u << 20, .output_bytes = 1u << 20};
+const jinja::limits& most_of_a_probe() {
+  static const jinja::limits most{
+      .steps = 1'000'000, .depth = 500, .memory_bytes = 16u << 20, .output_bytes = 1u << 20};
+  return most;
+}
 
 constexpr const char* probe_tools = R"([{"type":"function","function":{"name":"weir","description":"d",
   "parameters":{"type":"object","properties":{"weirkey":{"type":"string","description":"d"}},
@@ -161,7 +164,7 @@ class prober {
                              {"tools", tools ? json::parse(probe_tools) : json::value()},
                              {"documents", nullptr},
                              {"add_generation_prompt", true}};
-    auto made = program_.render({given, tokens_, {}}, most_of_a_probe);
+    auto made = program_.render({given, tokens_, {}}, most_of_a_probe());
     return made ? std::move(made->text) : std::string();
   }
 

@@ -43,7 +43,7 @@ std::string replace_all(std::string_view text, const std::string& what, std::str
 
 decoder::decoder(const std::optional<json_field>& field) {
   if (field) {
-    growth so_far("decoder");
+    text_growth so_far("decoder");
     add(*field, so_far);
     return;
   }
@@ -52,7 +52,7 @@ decoder::decoder(const std::optional<json_field>& field) {
   strip_most_ = 1;
 }
 
-void decoder::add(const json_field& field, growth& so_far) {
+void decoder::add(const json_field& field, text_growth& so_far) {
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
     for (const json_field& step : field.at("decoders").items()) add(step, so_far);

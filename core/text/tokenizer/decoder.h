@@ -46,7 +46,7 @@ class decoder {
   };
 
  private:
-  void add(const json_field& field, growth& so_far);
+  void add(const json_field& field, text_growth& so_far);
   void add_strip(const json_field& field);
 
   std::vector<std::variant<replace, byte_fallback, byte_level, strip>> steps_;  // of read()

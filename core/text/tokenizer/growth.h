@@ -14,13 +14,13 @@
 
 namespace weir::core {
 
-class growth {
+class text_growth {
  public:
   static constexpr std::size_t most_rules = 64;
   static constexpr double most_times = 32;
 
   // `kind`: of the rules, for messages.
-  explicit growth(std::string_view kind) : kind_(kind) {}
+  explicit text_growth(std::string_view kind) : kind_(kind) {}
 
   // Counts a rule behind which a text may be `times` as long as before it. Throws refusal with the rule's
   // name. `field`: the rule.

@@ -95,11 +95,11 @@ void apply_step(std::string& text, const normalizer::replace& r) { text = r.what
 }  // namespace
 
 normalizer::normalizer(const std::optional<json_field>& field) {
-  growth so_far("normalizer");
+  text_growth so_far("normalizer");
   if (field) add(*field, so_far);
 }
 
-void normalizer::add(const json_field& field, growth& so_far) {
+void normalizer::add(const json_field& field, text_growth& so_far) {
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
     for (const json_field& step : field.at("normalizers").items()) add(step, so_far);

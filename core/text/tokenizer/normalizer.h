@@ -38,7 +38,7 @@ class normalizer {
   };
 
  private:
-  void add(const json_field& field, growth& so_far);
+  void add(const json_field& field, text_growth& so_far);
 
   std::vector<std::variant<form, strip, lowercase, strip_accents, prepend, replace>> steps_;
 };

@@ -147,11 +147,11 @@ behavior parse_behavior(const json_field& field) {
 }  // namespace
 
 pretokenizer::pretokenizer(const std::optional<json_field>& field) {
-  growth so_far("pre-tokenizer");
+  text_growth so_far("pre-tokenizer");
   if (field) add(*field, so_far);
 }
 
-void pretokenizer::add(const json_field& field, growth& so_far) {
+void pretokenizer::add(const json_field& field, text_growth& so_far) {
   const std::string_view type = field.at("type").text();
   if (type == "Sequence") {
     for (const json_field& step : field.at("pretokenizers").items()) add(step, so_far);

@@ -52,7 +52,7 @@ class pretokenizer {
   };
 
  private:
-  void add(const json_field& field, growth& so_far);
+  void add(const json_field& field, text_growth& so_far);
   // The steps of a rule, and how many times as long they may make a text.
   double add_byte_level(const json_field& field);
   double add_metaspace(const json_field& field);
