@@ -163,7 +163,6 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   }
   const openai_encoder encoder(d, *parsed);
   const bool streamed = parsed->stream;
-  answers_whole_ = !streamed;
   const bool chat = d == openai::dialect::chat;
   submitted all =
       submit(std::move(parsed->request), parsed->n, chat ? "/v1/chat/completions" : "/v1/completions");
@@ -181,7 +180,6 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
   const anthropic_encoder encoder{
       {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->ignored.warnings()};
   const bool streamed = parsed->stream;
-  answers_whole_ = !streamed;
   submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }

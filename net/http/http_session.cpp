@@ -136,7 +136,7 @@ asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
 // longer framing, and for a piece of framing that is longer than the buffer, `ec` is buffer_overflow.
 asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
   if (!p.is_done() && form_.version >= 11 && beast::iequals(p.get()[http::field::expect], "100-continue")) {
-    co_await sender_.write_bytes(continue_line);
+    co_await sender_.write_bytes("HTTP/1.1 100 Continue\r\n\r\n");
   }
   if (!memory_.resize(connection_bytes + announced_bytes(p))) {
     ec = make_error_code(boost::system::errc::not_enough_memory);

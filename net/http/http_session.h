@@ -25,9 +25,6 @@
 
 namespace weir::net {
 
-// What a client that waits is told while there is no answer yet.
-inline constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
-
 class http_session : public std::enable_shared_from_this<http_session> {
  public:
   // `by`: where the connection came in; it outlives the hub's server_state.
@@ -88,9 +85,6 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // notified when the client is gone.
   void watch_peer();
   void watched(boost::system::error_code ec, std::size_t bytes);
-  // The client has said all, and is sent something that makes its system say so if it has left.
-  bool ask_whether_there();
-  void watch_for_reset();
   boost::asio::awaitable<void> stop_watching();
 
   std::shared_ptr<hub> at_;
@@ -107,8 +101,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   http_state state_;
   const http_gate gate_;
   http_sender sender_;
-  bool answers_whole_ = false;  // nothing of the answer is written before its end
-  std::string out_, text_;      // of a stream, kept so that they need not grow again
+  std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };
 

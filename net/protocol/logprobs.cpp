@@ -204,7 +204,10 @@ struct completion_places {
 };
 
 void append_token_logprob(std::string& out, const completion_places& all, std::size_t i) {
-  if (i >= all.given()) return append_shortest(out, all.answer.log->logprobs(all.position(i)).front().logprob);
+  if (i >= all.given()) {
+    const auto entries = all.answer.log->logprobs(all.position(i));
+    return append_shortest(out, entries.front().logprob);
+  }
   const auto* scored = all.scored(i);
   scored ? append_shortest(out, scored->drawn.logprob) : void(out += "null");
 }

@@ -28,7 +28,8 @@ TEST_CASE("a device's state is a line for people") {
   s.held_by_heat = true;
   s.others = 2;
   s.others_bytes = 1u << 30;
-  CHECK(actors::text_of(s) == "1410 of 1980 MHz, held down by heat, 45 °C; 2 other processes on it with 1024 MiB");
+  CHECK(actors::text_of(s) ==
+        "1410 of 1980 MHz, held down by heat, 45 °C; 2 other processes on it with 1024 MiB");
   s.others = 1;
   s.others_bytes.reset();
   s.held_by_heat = false;

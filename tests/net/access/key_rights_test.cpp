@@ -175,7 +175,8 @@ TEST_CASE("keys: texts that are tokenised or counted use up a key's limits") {
     CHECK(s.as("k", "POST", path, large).status == 200);
     const auto no = s.as("k", "POST", path, large);
     CHECK(no.status == 429);
-    CHECK(no.error().at("code") == "rate_limited");
+    const bool anthropic = std::string_view(path).starts_with("/v1/messages");
+    CHECK(no.error().at(anthropic ? "type" : "code") == (anthropic ? "rate_limit_error" : "rate_limited"));
     CHECK(std::stoi(std::string(no.header("retry-after-ms"))) > 60'000);
     CHECK(s.as("k", "POST", "/v1/completions", R"({"prompt":"x","max_tokens":1})").status == 429);
     CHECK(s.as("free", "POST", path, large).status == 200);

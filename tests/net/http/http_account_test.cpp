@@ -183,7 +183,7 @@ TEST_CASE("http: what a stream's reader is behind by goes out in bounded pieces"
   server_fixture f(fast());
   constexpr int receive_buffer = 32 * 1024;
   raw_client c(f.port(), receive_buffer);
-  c.send_without_reading(post("/v1/completions", R"({"prompt":"x","max_tokens":100000,"n":2,"stream":true})",
+  c.send_without_reading(post("/v1/completions", R"({"prompt":"x","max_tokens":40000,"n":2,"stream":true})",
                               "Connection: close\r\n"));
   f.until([&] {
     const auto jobs = f.list_jobs();

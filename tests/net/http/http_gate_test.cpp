@@ -260,7 +260,7 @@ TEST_CASE("http gate: an upgrade is refused by the header that is wrong, and its
       {upgrade + auth + auth, {}, 400, "bad_request", "several Authorization", closes},
       {handshake + socket_key, {}, 426, "upgrade_required", "version 13", closes},
       {handshake + version_13 + "Sec-WebSocket-Key: x\r\n", {}, 400, "bad_request", "16 bytes", closes},
-      {upgrade + origin, {}, 403, "origin_forbidden", "may not connect", closes},
+      {upgrade + origin, {}, 403, "origin_forbidden", "may not use this server", closes},
       {upgrade + "Origin: http://localhost\r\nAuthorization: Bearer " + bound + "\r\n", keyed, 403,
        "origin_forbidden", "another origin", closes},
       {upgrade + "Sec-WebSocket-Protocol: mqtt\r\n", {}, 400, "bad_subprotocol", "weir.v1 only", closes},
@@ -314,7 +314,8 @@ TEST_CASE("http gate: a granted preflight is answered before a key is asked for,
   const auto granted = at.ask(lines + "app.example\r\n"), refused = at.ask(lines + "evil.example\r\n");
   CHECK(std::get<turned_away>(granted.what).with.status == 204);
   CHECK_FALSE(std::get<turned_away>(granted.what).with.close);
-  CHECK(std::get<turned_away>(refused.what).with.status == 401);
+  CHECK(std::get<turned_away>(refused.what).with.status == 403);
+  CHECK(std::get<turned_away>(refused.what).with.problem.find("--allow-origin") != std::string::npos);
 }
 
 TEST_CASE(

@@ -39,7 +39,7 @@ TEST_CASE("http: every answer has a request id, and every refusal OpenAI's shape
     for (const char* field : {"message", "type", "param", "code"}) CHECK(e.contains(field));
   }
   CHECK(c.get("/v1/completions").header("Allow") == "POST");
-  CHECK(c.post("/v1/completions", R"({"prompt":"x","top_p":0})").error().at("param") == "top_p");
+  CHECK(c.post("/v1/completions", R"({"prompt":"x","top_p":1.5})").error().at("param") == "top_p");
 }
 
 TEST_CASE("http: a body that is too large is refused readably, declared or chunked") {

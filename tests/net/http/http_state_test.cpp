@@ -119,21 +119,6 @@ TEST_CASE("http state: a client that leaves is gone, also while the last read is
   CHECK_FALSE(s.goes_on());
 }
 
-TEST_CASE("http state: a client that has said all is watched on, and the connection ends after the answer") {
-  const bool answer_is_ready = GENERATE(false, true);
-  http_state s = watching();
-  if (answer_is_ready) CHECK(s.end_watch());
-  CHECK(s.watch_read_ended(watch_read::said_all) == !answer_is_ready);
-  CHECK_FALSE(s.goes_on());
-  if (answer_is_ready) {
-    CHECK(s.at() == phase::request);
-  } else {
-    s.watch();
-    CHECK_FALSE(s.watch_read_ended(watch_read::failed));
-    CHECK(s.at() == phase::client_gone);
-  }
-}
-
 TEST_CASE("http state: a read of the watch that the server cancelled otherwise ends the completion") {
   http_state s = watching();
   CHECK_FALSE(s.watch_read_ended(watch_read::cancelled));

@@ -121,7 +121,7 @@ TEST_CASE("ws: what is out of range is one error with the lane's id, and the id 
   ws_client c(f.port());
   c.read("session.created");
   for (const char* bad :
-       {R"("temperature":3)", R"("top_p":0)", R"("max_tokens":0)", R"("window":0)", R"("top_k":"x")"}) {
+       {R"("temperature":3)", R"("top_p":1.5)", R"("max_tokens":0)", R"("window":0)", R"("top_k":"x")"}) {
     CAPTURE(bad);
     c.send(create("a", bad));
     auto e = c.read();
