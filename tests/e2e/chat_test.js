@@ -92,7 +92,7 @@ describe("with a model here", () => {
     assert.equal(stderr.match(/\(cut:/g).length, 12, "--max-tokens cuts each answer");
     assert.match(stderr, /the context is full: the \d+ oldest turns? (is|are) forgotten/);
     const long = await chat(["--device", "sim:ctx=300"], ["x".repeat(400), "short"]);
-    assert.match(long.stderr, /the prompt has \d+ tokens/);
+    assert.match(long.stderr, /prompt is too long: \d+ tokens/);
     assert.equal(long.stdout.trimEnd().split("\n").length, 1, "the short question is answered");
   });
 
@@ -139,7 +139,7 @@ describe("with a weir server", () => {
     for (const path of ["", "/v1/chat/completions"]) {
       const { stdout, stderr } = await chat([...greedy, "--url", server.url + path],
         ["a ".repeat(5000), "What is 12 + 30?"]);
-      assert.match(stderr, /the prompt has \d+ tokens/);
+      assert.match(stderr, /prompt is too long: \d+ tokens/);
       assert.equal(stdout, "42\n");
     }
   });
