@@ -211,6 +211,13 @@ std::optional<reply> http_gate::judge_reserved(const http_arrival& a, const foun
 }
 
 std::optional<reply> http_gate::judge_body(const http_arrival& a) const {
+  const std::string coding = joined_lines(a.header, http::field::content_encoding).value_or("");
+  if (a.body_bytes != 0 && !coding.empty() && !beast::iequals(coding, "identity")) {
+    reply no = error_reply(415, "unsupported_media_type",
+                           "the body is sent as it is: no Content-Encoding but identity is understood");
+    no.headers.emplace_back("Accept-Encoding", "identity");
+    return no;
+  }
   if (a.body_bytes.value_or(0) <= options_.limits.body_bytes) return std::nullopt;
   return body_too_large();
 }

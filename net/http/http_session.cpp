@@ -127,8 +127,28 @@ asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
   const bool first = state_.at() == http_state::phase::first_header;
   const auto most = first ? hub_.limits().handshake : hub_.limits().keep_alive;
   read_within(reserved_ ? std::min(most, reserved_time) : most);
-  co_await http::async_read_header(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+  co_await skip_empty_line(ec);
+  if (!ec)
+    co_await http::async_read_header(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
   state_.read_ends();
+}
+
+// Some clients send an empty line behind the body before (RFC 9112, section 2.2). One is skipped.
+asio::awaitable<void> http_session::skip_empty_line(error_code& ec) {
+  constexpr std::string_view line = "\r\n";
+  const auto begun = [&] {
+    return std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  };
+  while (begun().size() < line.size() && line.starts_with(begun())) {
+    const auto room = buffer_.prepare(beast::read_size(buffer_, 65536));
+    const std::size_t read =
+        co_await stream_.async_read_some(room, asio::redirect_error(asio::use_awaitable, ec));
+    buffer_.commit(read);
+    if (ec == asio::error::eof)
+      ec = begun().empty() ? http::error::end_of_stream : http::error::partial_message;
+    if (ec) co_return;
+  }
+  if (begun().starts_with(line)) buffer_.consume(line.size());
 }
 
 // The framing of a chunked body (all bytes that are read but those of the body) may be as long as a header

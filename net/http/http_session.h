@@ -38,6 +38,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   // Each returns whether the connection goes on.
   boost::asio::awaitable<bool> one_request();
+  boost::asio::awaitable<void> skip_empty_line(boost::system::error_code& ec);
   boost::asio::awaitable<void> read_header(parser& p, boost::system::error_code& ec);
   boost::asio::awaitable<void> read_body(parser& p, boost::system::error_code& ec);
   boost::asio::awaitable<bool> judged(parser& p, http_verdict v);

@@ -242,10 +242,18 @@ TEST_CASE("http gate: the short body of a refused request is read, and a longer 
       {to_nothing + "Content-Length: 1025\r\n", {}, 404, "not_found", "", then::closes},
       {to_nothing + "Transfer-Encoding: chunked\r\n", {}, 404, "not_found", "", then::closes},
       {to_route + "Content-Length: 4097\r\n", {}, 413, "body_too_large", "over 4096 bytes", then::closes},
+      {to_route + "Content-Encoding: gzip\r\nContent-Length: 9\r\n",
+       {},
+       415,
+       "unsupported_media_type",
+       "Content-Encoding",
+       then::reads_body},
   };
   for (const auto& row : rows) check(row);
   CHECK(std::holds_alternative<comes_in>(place({}).ask(to_route + "Content-Length: 4096\r\n").what));
   CHECK(std::holds_alternative<comes_in>(place({}).ask(to_route + "Transfer-Encoding: chunked\r\n").what));
+  const std::string as_it_is = "Content-Encoding: Identity\r\nContent-Length: 9\r\n";
+  CHECK(std::holds_alternative<comes_in>(place({}).ask(to_route + as_it_is).what));
 }
 
 TEST_CASE("http gate: an upgrade is refused by the header that is wrong, and its connection ends") {

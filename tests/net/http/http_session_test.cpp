@@ -96,6 +96,24 @@ TEST_CASE("http: chunked bodies, Expect, pipelined requests and Connection: clos
   CHECK(c.ended());
 }
 
+TEST_CASE("http: an empty line before a request is skipped, in one piece or in two, and a second one is not") {
+  server_fixture f;
+  const std::string get = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n";
+  const auto answers = [&](std::vector<std::string> pieces) {
+    raw_client c(f.port());
+    for (const std::string& piece : pieces) c.send(piece);
+    const std::string heard = c.read_to_end();
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = heard.find("HTTP/1.1 200 OK", at)) != heard.npos; ++at) ++count;
+    return count;
+  };
+  const std::string last = get + "Connection: close\r\n\r\n";
+  CHECK(answers({"\r\n" + last}) == 1);
+  CHECK(answers({"\r", "\n" + last}) == 1);
+  CHECK(answers({get + "\r\n\r\n" + last}) == 2);
+  CHECK(answers({"\r\n\r\n" + last}) == 0);
+}
+
 TEST_CASE("http: a client that says nothing is not waited for") {
   server_options o;
   o.net.limits.handshake = std::chrono::milliseconds(200);
