@@ -96,7 +96,7 @@ TEST_CASE("http: chunked bodies, Expect, pipelined requests and Connection: clos
   CHECK(c.ended());
 }
 
-TEST_CASE("http: an empty line before a request is skipped, in one piece or in two, and a second one is not") {
+TEST_CASE("http: an empty line before a request is skipped, in one or two pieces, and a second one is not") {
   server_fixture f;
   const std::string get = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n";
   const auto answers = [&](std::vector<std::string> pieces) {
