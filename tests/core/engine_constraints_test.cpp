@@ -224,7 +224,7 @@ TEST_CASE("the constraint of a job that has ended is for helpers to destroy") {
   }
 }
 
-TEST_CASE("a constraint that is given up ends its job with an error that says why", "[long]") {
+TEST_CASE("a constraint that is given up ends its job with an error that says why") {
   engine_rig rig;
   job j = rig.job(1, 100);
   auto too_much = grammar::compile_regex("([a-z]{1,3}){1,100000}b");

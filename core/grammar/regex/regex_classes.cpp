@@ -70,7 +70,7 @@ const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
   return partitions_[index - 1];
 }
 
-std::vector<std::uint32_t> regex_pool::first_sets(regex_id r) const {
+std::vector<std::uint32_t> regex_pool::first_sets(regex_id r) {
   std::vector<std::uint32_t> sets;
   std::vector<regex_id> open{r};
   std::unordered_set<regex_id> seen;
@@ -87,6 +87,7 @@ std::vector<std::uint32_t> regex_pool::first_sets(regex_id r) const {
     if (t.what == kind::concat || t.what == kind::complement || t.what == kind::repeat) open.push_back(t.a);
     if (t.what == kind::concat && nodes_[t.a].nullable) open.push_back(t.b);
   }
+  work_ += seen.size();
   std::sort(sets.begin(), sets.end());
   sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
   return sets;

@@ -129,7 +129,7 @@ bool regex_pool::has_all_bytes(regex_id all, regex_id some) const {
 
 // Replaces each member of the kind `what` by its own members, sorts the list, and drops duplicates. The order
 // is that of the prints, so that a term is the same in every pool.
-bool regex_pool::flatten(kind what, std::vector<regex_id>& members) const {
+bool regex_pool::flatten(kind what, std::vector<regex_id>& members) {
   std::vector<regex_id> out;
   for (const auto m : members) {
     const auto& n = nodes_[m];
@@ -138,6 +138,7 @@ bool regex_pool::flatten(kind what, std::vector<regex_id>& members) const {
     else
       out.push_back(m);
   }
+  work_ += out.size();
   std::sort(out.begin(), out.end(),
             [&](regex_id x, regex_id y) { return before(nodes_[x].print, nodes_[y].print); });
   out.erase(std::unique(out.begin(), out.end()), out.end());

@@ -103,8 +103,9 @@ class regex_pool {
 
   // The language of what may follow `b`. The result is `nothing` exactly where no text of the language begins
   // with `b`: a term with intersections or complements, which can be empty unseen, is searched for a text.
-  // A search that needs more than `search_limit` terms gives up: the language counts as not empty, and
-  // exhausted() is true from then on. What the pool says is then worth nothing. Safe in any thread.
+  // A search that needs more than `search_limit` terms, or `search_work` parts of terms, gives up: the language
+  // counts as not empty, and exhausted() is true from then on. What the pool says is then worth nothing. Safe
+  // in any thread.
   regex_id transition(regex_id r, unsigned char b);
   bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
   // Whether any text is in the language; searches and gives up as transition() does.
@@ -203,7 +204,8 @@ class regex_pool {
 
   static constexpr regex_id unknown = 0xFFFF'FFFF;
   static constexpr std::uint16_t max_depth = 1'500;
-  static constexpr std::uint32_t search_limit = 200'000;
+  static constexpr std::uint32_t search_limit = 200'000;   // terms
+  static constexpr std::uint64_t search_work = 2'000'000;  // a second: terms, and members of unions made of them
 
   regex_id intern(node&& n);
   void give_up(std::string why);  // failure() and exhausted() from here on
@@ -223,7 +225,7 @@ class regex_pool {
   regex_id repeat_of(regex_id, std::uint32_t min, std::uint32_t max);
   regex_id bytes_of(const byte_set&);
   regex_id state_of(const automaton_state&);
-  bool flatten(kind what, std::vector<regex_id>& members) const;
+  bool flatten(kind what, std::vector<regex_id>& members);
 
   // Under mutex_.
   regex_id derive(regex_id, unsigned char b);
@@ -233,9 +235,16 @@ class regex_pool {
   const byte_classes& classes_of(regex_id);
   std::uint32_t partition_of(byte_classes);  // its index; equal partitions have one index
   std::uint32_t partition_by(const std::vector<std::uint32_t>& sets);
-  std::vector<std::uint32_t> first_sets(regex_id) const;
+  std::vector<std::uint32_t> first_sets(regex_id);
   std::atomic<regex_id>* row_of(regex_id);
   bool search_life(regex_id);
+  // `unknown`: more terms or more work would be needed.
+  life search_breadth(regex_id, std::size_t most_terms, std::uint64_t most_work);
+  life search_depth(regex_id, std::size_t most_terms, std::uint64_t most_work);
+  life life_of(regex_id) const;
+  void remember_life(regex_id, life);
+  life all_live(const std::unordered_map<regex_id, regex_id>& from, regex_id);
+  life all_dead(const std::unordered_map<regex_id, regex_id>& from);
   regex_id cut(regex_id, std::uint32_t horizon);
   regex_id cut_state(regex_id, std::uint32_t horizon);
   void hold(const automaton&);  // counts its bytes, once
@@ -249,6 +258,7 @@ class regex_pool {
   std::unique_ptr<tables> tables_;
   std::uint32_t max_nodes_;
   fuel* budget_ = nullptr;
+  std::uint64_t work_ = 0;  // derivatives, and members of the terms that were made for them
   std::atomic<std::size_t> bytes_{0};
   regex_id plain_characters_ = nothing;
   std::string failure_;

@@ -14,6 +14,7 @@ namespace weir::core::grammar {
 // The recursion is as deep as node::depth says; intern() bounds it.
 regex_id regex_pool::derive_new(regex_id r, unsigned char b) {
   if (budget_) budget_->burn();
+  ++work_;
   switch (nodes_[r].what) {
     case kind::nothing:
     case kind::empty:
@@ -119,47 +120,85 @@ regex_id regex_pool::slow_transition(regex_id r, unsigned char b) {
 // ---- emptiness ----
 
 // Over derivatives to the first term that is known to be live. Then every term on the way there is live; if
-// there is none, every term that was reached is dead. The first search is depth first and ends early: it
-// finds a long text where many short ones lead nowhere. The second is breadth first: it finds a short text
-// beside endless counts.
+// there is none, every term that was reached is dead.
+//
+// Three searches, each longer than the one before. A short one breadth first finds a short text beside endless
+// counts. One depth first finds a long text where many short ones lead nowhere. The last one, breadth first
+// again, is the only one that may look at all terms. A term of ambiguous counts can have as many members as
+// the text has bytes, so that the work of a search is bounded beside its terms.
 //
 // A search that gives up has shown nothing. So the term counts as live, and the pool as exhausted: who trusts
 // an answer looks at exhausted() behind it.
 bool regex_pool::search_life(regex_id r) {
-  const auto known = [&](regex_id x) {
-    const auto& n = nodes_[x];
-    if (x == nothing) return life::dead;
-    if (n.plain || n.nullable) return life::live;
-    return n.alive.load(std::memory_order_relaxed);
-  };
-  const auto mark = [&](regex_id x, life l) {
-    if (!nodes_[x].plain) nodes_[x].alive.store(l, std::memory_order_relaxed);
-  };
-  if (const auto l = known(r); l != life::unknown) {
-    mark(r, l);
+  if (const auto l = life_of(r); l != life::unknown) {
+    remember_life(r, l);
     return l == life::live;
   }
   if (exhausted()) return true;
-  std::unordered_map<regex_id, regex_id> from{{r, r}};
-  const auto live_up_to = [&](regex_id x) {
-    for (;; x = from[x]) {
-      mark(x, life::live);
-      if (x == r) return true;
-    }
-  };
-  const auto all_dead = [&] {
-    if (exhausted()) return true;  // terms may be missing
-    for (const auto& [x, _] : from) mark(x, life::dead);
-    return false;
-  };
+  if (const auto l = search_breadth(r, search_limit / 200, search_work / 100); l != life::unknown)
+    return l == life::live;
+  if (const auto l = search_depth(r, search_limit / 20, search_work / 10); l != life::unknown)
+    return l == life::live;
+  if (const auto l = search_breadth(r, search_limit, search_work); l != life::unknown)
+    return l == life::live;
+  give_up("the search for a text takes too much");
+  return true;
+}
 
-  constexpr std::size_t most_in_depth = 10'000;
+regex_pool::life regex_pool::life_of(regex_id r) const {
+  const auto& n = nodes_[r];
+  if (r == nothing) return life::dead;
+  return n.plain || n.nullable ? life::live : n.alive.load(std::memory_order_relaxed);
+}
+
+void regex_pool::remember_life(regex_id r, life l) {
+  if (!nodes_[r].plain) nodes_[r].alive.store(l, std::memory_order_relaxed);
+}
+
+// The term from which a search came to a term; the first one came from itself.
+using came_from = std::unordered_map<regex_id, regex_id>;
+
+regex_pool::life regex_pool::all_live(const came_from& from, regex_id x) {
+  for (;; x = from.at(x)) {
+    remember_life(x, life::live);
+    if (from.at(x) == x) return life::live;
+  }
+}
+
+regex_pool::life regex_pool::all_dead(const came_from& from) {
+  if (exhausted()) return life::live;  // terms may be missing
+  for (const auto& [x, _] : from) remember_life(x, life::dead);
+  return life::dead;
+}
+
+regex_pool::life regex_pool::search_breadth(regex_id r, std::size_t most_terms, std::uint64_t most_work) {
+  const auto begun = work_;
+  came_from from{{r, r}};
+  std::deque<regex_id> open{r};
+  while (!open.empty()) {
+    const auto x = open.front();
+    open.pop_front();
+    for (const auto b : classes_of(x).representative) {
+      const auto d = derive(x, b);
+      const auto l = life_of(d);
+      if (l == life::live) return remember_life(d, l), all_live(from, x);
+      if (l == life::unknown && from.try_emplace(d, x).second) open.push_back(d);
+    }
+    if (from.size() > most_terms || work_ - begun > most_work) return life::unknown;
+  }
+  return all_dead(from);
+}
+
+regex_pool::life regex_pool::search_depth(regex_id r, std::size_t most_terms, std::uint64_t most_work) {
   struct place {
     regex_id term;
     std::size_t next;  // class of bytes
   };
+  const auto begun = work_;
+  came_from from{{r, r}};
   std::vector<place> path{{r, 0}};
-  while (!path.empty() && from.size() < most_in_depth) {
+  while (!path.empty()) {
+    if (from.size() > most_terms || work_ - begun > most_work) return life::unknown;
     auto& [x, next] = path.back();
     const auto& bytes = classes_of(x).representative;
     if (next == bytes.size()) {
@@ -168,30 +207,11 @@ bool regex_pool::search_life(regex_id r) {
     }
     const auto here = x;
     const auto d = derive(here, bytes[next++]);
-    const auto l = known(d);
-    if (l == life::live) return mark(d, l), live_up_to(here);
+    const auto l = life_of(d);
+    if (l == life::live) return remember_life(d, l), all_live(from, here);
     if (l == life::unknown && from.try_emplace(d, here).second) path.push_back({d, 0});
   }
-  if (path.empty()) return all_dead();
-
-  from = {{r, r}};
-  std::deque<regex_id> open{r};
-  while (!open.empty()) {
-    const auto x = open.front();
-    open.pop_front();
-    const auto bytes = classes_of(x).representative;
-    for (const auto b : bytes) {
-      const auto d = derive(x, b);
-      const auto l = known(d);
-      if (l == life::live) return mark(d, l), live_up_to(x);
-      if (l == life::unknown && from.try_emplace(d, x).second) open.push_back(d);
-    }
-    if (from.size() > search_limit) {
-      give_up(fmt::format("more than {} states in the search for a text", search_limit));
-      return true;
-    }
-  }
-  return all_dead();
+  return all_dead(from);
 }
 
 bool regex_pool::live(regex_id r) {

@@ -27,10 +27,11 @@ jinja::limits most() {
   return l;
 }
 
-std::string outcome(const std::string& source, const js::object& given = {}) {
+std::string outcome(const std::string& source, const js::object& given = {},
+                    const jinja::limits& limits = most()) {
   const auto p = jinja::program::compile(source);
   if (!p) return p.error().message;
-  const auto made = (*p)->render({given, {}, weir::tests::published_now}, most());
+  const auto made = (*p)->render({given, {}, weir::tests::published_now}, limits);
   return made ? "done" : made.error().message;
 }
 
@@ -85,9 +86,12 @@ TEST_CASE("hostile template: names and members are found at a cost") {
   std::string many;
   for (int i = 0; i < 30'000; ++i) many += "{% set a" + std::to_string(i) + " = 1 %}";
   CHECK_THAT(outcome(many), Catch::Contains("steps"));
+  auto small = most();
+  small.memory_bytes = 1 << 20;
   CHECK_THAT(outcome("{% macro m(n, l) %}{% set c = cycler(*l) %}{{ m(n, l) if n else '' }}{% endmacro %}"
-                     "{{ m(1, range(99999) | list) }}"),
-             Catch::Contains("more than"));
+                     "{{ m(1, range(9999) | list) }}",
+                     {}, small),
+             Catch::Contains("more than 1048576 bytes"));
 }
 
 TEST_CASE("hostile template: a rendering ends with its time, and when nobody waits for it") {
