@@ -5,7 +5,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "core/shortened.h"
+#include "core/visible.h"
 #include "net/protocol/json.h"
 
 namespace weir::apps {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/shortened.h"
+#include "core/visible.h"
 
 namespace weir::net {
 namespace {

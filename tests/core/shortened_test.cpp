@@ -1,31 +1,32 @@
-// Text from outside in messages and in a log.
+// Texts from outside, as long as messages show them.
 #include "core/shortened.h"
 
 #include <catch2/catch.hpp>
 
 namespace weir::tests::shortened_test {
 
-using core::one_line;
+using core::longest_shown;
+using core::shortened;
 
-TEST_CASE("what may stand in a line of a log stands there as it is") {
-  for (const char* text : {"", "plain", "a=b \"c\" \\n", "«ünïcödé» 水 😀"}) CHECK(one_line(text) == text);
+TEST_CASE("shortened: a text that is short enough stays as it is") {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, longest_shown})
+    CHECK(shortened(std::string(bytes, 'x')) == std::string(bytes, 'x'));
 }
 
-TEST_CASE("nothing from outside ends a line, moves a terminal's cursor or turns its text around") {
-  CHECK(one_line("a\nb\r\tc") == "a\\nb\\x0d\\x09c");
-  CHECK(one_line("\x1b[2Jgone\x7f") == "\\x1b[2Jgone\\x7f");
-  CHECK(one_line("\xc2\x9b"
-                 "2J") == "\\u{9b}2J");  // a control character beyond ASCII
-  CHECK(one_line("x\xe2\x80\xa8y\xe2\x80\xa9") == "x\\u{2028}y\\u{2029}");  // separators of lines
-  CHECK(one_line("\xe2\x80\xae"
-                 "evil") == "\\u{202e}evil");  // right to left
-  CHECK(one_line(std::string_view("\0", 1)) == "\\x00");
-}
-
-TEST_CASE("bytes that are not UTF-8 are shown as bytes, one by one") {
-  CHECK(one_line("\xff\xc3(") == "\\xff\\xc3(");
-  CHECK(one_line("cut \xe6\xb0") == "cut \\xe6\\xb0");
-  CHECK(one_line("\xed\xa0\x80") == "\\xed\\xa0\\x80");  // half of a surrogate pair
+TEST_CASE("shortened: a longer text is cut between two characters, and says so") {
+  CHECK(shortened(std::string(longest_shown + 1, 'x')) == std::string(longest_shown - 3, 'x') + "…");
+  for (std::size_t before = 0; before < 4; ++before) {
+    std::string text(before, 'x');
+    while (text.size() <= longest_shown) text += "水";
+    const auto cut = shortened(text);
+    CAPTURE(before);
+    CHECK(cut.size() <= longest_shown);
+    CHECK(cut.size() > longest_shown - 3);
+    const auto kept = cut.substr(0, cut.size() - 3);
+    CHECK(text.starts_with(kept));
+    CHECK((kept.size() - before) % 3 == 0);
+    CHECK(cut.ends_with("…"));
+  }
 }
 
 }  // namespace weir::tests::shortened_test

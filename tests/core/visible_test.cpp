@@ -1,10 +1,11 @@
-// What a terminal may be shown of a model's or a server's words.
+// What a terminal, or a line of a log, may be shown of words from outside.
 #include "core/visible.h"
 
 #include <catch2/catch.hpp>
 
 namespace weir::tests::visible_test {
 
+using core::one_line;
 using core::visible;
 
 TEST_CASE("visible: text stays as it is, with its lines and tabs") {
@@ -35,6 +36,27 @@ TEST_CASE("visible: no byte reaches a terminal as a control, whatever the text")
     REQUIRE(c != 0x7F);
     if (c == 0xC2) REQUIRE(static_cast<unsigned char>(shown[i + 1]) >= 0xA0);
   }
+}
+
+TEST_CASE("one_line: what may stand in a line of a log stands there as it is") {
+  for (const char* text : {"", "plain", "a=b \"c\" \\n", "«ünïcödé» 水 😀"}) CHECK(one_line(text) == text);
+}
+
+TEST_CASE("one_line: nothing from outside ends a line, moves a terminal's cursor or turns its text around") {
+  CHECK(one_line("a\nb\r\tc") == "a\\nb\\x0d\\x09c");
+  CHECK(one_line("\x1b[2Jgone\x7f") == "\\x1b[2Jgone\\x7f");
+  CHECK(one_line("\xc2\x9b"
+                 "2J") == "\\u{9b}2J");  // a control character beyond ASCII
+  CHECK(one_line("x\xe2\x80\xa8y\xe2\x80\xa9") == "x\\u{2028}y\\u{2029}");  // separators of lines
+  CHECK(one_line("\xe2\x80\xae"
+                 "evil") == "\\u{202e}evil");  // right to left
+  CHECK(one_line(std::string_view("\0", 1)) == "\\x00");
+}
+
+TEST_CASE("one_line: bytes that are not UTF-8 are shown as bytes, one by one") {
+  CHECK(one_line("\xff\xc3(") == "\\xff\\xc3(");
+  CHECK(one_line("cut \xe6\xb0") == "cut \\xe6\\xb0");
+  CHECK(one_line("\xed\xa0\x80") == "\\xed\\xa0\\x80");  // half of a surrogate pair
 }
 
 }  // namespace weir::tests::visible_test

@@ -103,9 +103,9 @@ class regex_pool {
 
   // The language of what may follow `b`. The result is `nothing` exactly where no text of the language begins
   // with `b`: a term with intersections or complements, which can be empty unseen, is searched for a text.
-  // A search that needs more than `search_limit` terms, or `search_work` parts of terms, gives up: the language
-  // counts as not empty, and exhausted() is true from then on. What the pool says is then worth nothing. Safe
-  // in any thread.
+  // A search that needs more than `search_limit` terms, or more work than `search_work`, gives up: the
+  // language counts as not empty, and exhausted() is true from then on. What the pool says is then worth
+  // nothing. Safe in any thread.
   regex_id transition(regex_id r, unsigned char b);
   bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
   // Whether any text is in the language; searches and gives up as transition() does.
@@ -205,7 +205,7 @@ class regex_pool {
   static constexpr regex_id unknown = 0xFFFF'FFFF;
   static constexpr std::uint16_t max_depth = 1'500;
   static constexpr std::uint32_t search_limit = 200'000;   // terms
-  static constexpr std::uint64_t search_work = 2'000'000;  // a second: terms, and members of unions made of them
+  static constexpr std::uint64_t search_work = 2'000'000;  // some second: counted as in work_
 
   regex_id intern(node&& n);
   void give_up(std::string why);  // failure() and exhausted() from here on

@@ -122,10 +122,10 @@ regex_id regex_pool::slow_transition(regex_id r, unsigned char b) {
 // Over derivatives to the first term that is known to be live. Then every term on the way there is live; if
 // there is none, every term that was reached is dead.
 //
-// Three searches, each longer than the one before. A short one breadth first finds a short text beside endless
-// counts. One depth first finds a long text where many short ones lead nowhere. The last one, breadth first
-// again, is the only one that may look at all terms. A term of ambiguous counts can have as many members as
-// the text has bytes, so that the work of a search is bounded beside its terms.
+// There are three searches, each longer than the one before. A short one, breadth first, finds a short text
+// beside endless counts. One depth first finds a long text where many short ones lead nowhere. The last one,
+// breadth first again, may look at many terms. A term of ambiguous counts can have as many members as the
+// text has bytes. So the work of a search is bounded, and not only its terms.
 //
 // A search that gives up has shown nothing. So the term counts as live, and the pool as exhausted: who trusts
 // an answer looks at exhausted() behind it.

@@ -12,11 +12,12 @@
 #include "core/grammar/json_text.h"
 #include "core/grammar/masks/job_mask.h"
 #include "core/grammar/regex/regex.h"
+#include "tests/core/grammar/each_text.h"
 #include "tests/core/grammar/schema/schema_kit.h"
 #include "tests/support/budget.h"
-#include "tests/support/seed.h"
 #include "tests/support/data.h"
 #include "tests/support/earley.h"
+#include "tests/support/seed.h"
 
 namespace weir::tests::constraint_test {
 
@@ -49,19 +50,6 @@ std::shared_ptr<constraint> made(compiled c, std::shared_ptr<terminal_views> vie
 }
 
 compiled nothing_yet() { return {std::make_unique<rules>(), {}}; }
-
-template <class Visit>
-void each_text(std::string_view letters, std::size_t longest, Visit visit) {
-  std::vector<std::string> layer{""};
-  for (std::size_t n = 0;; ++n) {
-    for (const auto& text : layer) visit(text);
-    if (n == longest) return;
-    std::vector<std::string> next;
-    for (const auto& text : layer)
-      for (const char c : letters) next.push_back(text + c);
-    layer = std::move(next);
-  }
-}
 
 // Random rules over a, b, c: recursion of every kind, ambiguity, and parts that may be empty.
 void random_rules(rules& r, random_engine& random) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/grammar/each_text.h"
 #include "tests/support/data.h"
 
 namespace weir::tests::regex_test {
@@ -178,19 +179,6 @@ std::string expression(random_engine& random, int depth, bool borders) {
   }
 }
 
-template <class Visit>
-void each_text(std::string_view letters, std::size_t longest, Visit visit) {
-  std::vector<std::string> layer{""};
-  for (std::size_t n = 0;; ++n) {
-    for (const auto& text : layer) visit(text);
-    if (n == longest) return;
-    std::vector<std::string> next;
-    for (const auto& text : layer)
-      for (const char c : letters) next.push_back(text + c);
-    layer = std::move(next);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("random expressions match what the standard library's engine matches", "[grammar]") {
@@ -289,6 +277,16 @@ TEST_CASE("a language whose texts are long or come late is not taken for an empt
       inside(pool, "(a|b)*a(a|b){18}", pool.any_number(pool.either(pool.byte('a'), pool.byte('b'))))));
   CHECK(pool.live(inside(pool, "(a{1,100000}){1,100000}b", pool.complement(pool.byte('b')))));
   CHECK_FALSE(pool.exhausted());
+}
+
+TEST_CASE("a search through terms that grow with the text gives up by its work", "[grammar]") {
+  regex_pool pool;
+  byte_set letters;
+  for (const char c : {'a', 'b', 'c'}) letters.set(static_cast<unsigned char>(c));
+  const auto ends_otherwise = *parse_regex(pool, "([a-c]{1,3}){1,100000}d");
+  CHECK(pool.live(pool.both(ends_otherwise, pool.any_number(pool.bytes(letters)))));
+  CHECK(pool.exhausted());
+  CHECK(pool.bytes() < std::size_t{32} << 20);
 }
 
 TEST_CASE("a search that gives up finds nothing empty, and the pool says so", "[grammar]") {
