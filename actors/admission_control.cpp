@@ -46,6 +46,7 @@ core::error admission_control::full(std::string_view model, std::uint32_t jobs, 
 }
 
 core::result<void> admission_control::check_wait(std::string_view model, core::duration before) const {
+  if (auto why = closed()) return *why;
   const double wait = seconds(before) + seconds(predicted_wait()), most = seconds(limits_.queue_wait);
   if (wait <= most) return {};
   return overloaded(
@@ -54,9 +55,29 @@ core::result<void> admission_control::check_wait(std::string_view model, core::d
                   wait, most));
 }
 
+void admission_control::close(core::error why) {
+  const std::lock_guard held(lock_);
+  why_closed_ = std::move(why);
+}
+
+void admission_control::reopen() {
+  const std::lock_guard held(lock_);
+  why_closed_.reset();
+}
+
+std::optional<core::error> admission_control::closed() const {
+  const std::lock_guard held(lock_);
+  return why_closed_;
+}
+
 std::uint32_t admission_control::waiting() const noexcept {
   const auto jobs = jobs_.load(relaxed);
   return jobs > batch_ ? jobs - batch_ : 0;
+}
+
+std::uint32_t admission_control::seats() const noexcept {
+  const auto measured = places_.load(relaxed);
+  return measured == 0 ? batch_ : std::min(measured, batch_);
 }
 
 core::duration admission_control::predicted_wait() const noexcept {

@@ -25,6 +25,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -51,10 +53,19 @@ class admission_control {
   // choice, and prompt_done() once for their prompt.
   core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
 
+  // While it is closed, admit() and check_wait() return `why`. By the owner: its device is down.
+  void close(core::error why);
+  void reopen();
+  std::optional<core::error> closed() const;
+
   // Limit 3 for a job whose text has to wait for `before` first: overloaded, or success. Admits nothing.
   core::result<void> check_wait(std::string_view model, core::duration before) const;
 
+  std::uint32_t jobs() const noexcept { return jobs_.load(std::memory_order_relaxed); }  // admitted, not done
+  std::uint32_t seats() const noexcept;    // jobs that can run at once
   std::uint32_t waiting() const noexcept;  // admitted jobs beyond the size of the batch
+  // Prompt tokens computed a second; 0: not known yet.
+  double prompt_tokens_per_s() const noexcept { return prompt_rate_.load(std::memory_order_relaxed); }
   // The wait of a job that is admitted now, without the wait of its text.
   core::duration predicted_wait() const noexcept;
 
@@ -75,6 +86,8 @@ class admission_control {
 
   const std::uint32_t batch_;
   const core::queue_settings limits_;
+  mutable std::mutex lock_;  // of why_closed_, which is read once a request
+  std::optional<core::error> why_closed_;
   std::atomic<std::uint32_t> jobs_{0};           // admitted, not done
   std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts not computed yet
   std::atomic<std::uint32_t> places_{0};
@@ -87,20 +100,19 @@ class admission_control {
 // Thread safety: one thread at a time: the text task that admits the jobs, then their owner.
 class waiting_prompt {
  public:
-  // `admission` must outlive it.
-  explicit waiting_prompt(admission_control& admission) noexcept : admission_(admission) {}
+  waiting_prompt() = default;
   ~waiting_prompt() { computed(); }
   waiting_prompt(const waiting_prompt&) = delete;
   waiting_prompt& operator=(const waiting_prompt&) = delete;
-  // The prompt was admitted with `tokens` tokens.
-  void counts(std::uint32_t tokens) noexcept { tokens_ = tokens; }
+  // The prompt was admitted by `by`, which must outlive it, with `tokens` tokens.
+  void counts(admission_control& by, std::uint32_t tokens) noexcept { admission_ = &by, tokens_ = tokens; }
   // The first token was delivered. Only the first call has an effect.
   void computed() noexcept {
-    if (const auto n = std::exchange(tokens_, 0)) admission_.prompt_done(n);
+    if (const auto n = std::exchange(tokens_, 0)) admission_->prompt_done(n);
   }
 
  private:
-  admission_control& admission_;
+  admission_control* admission_ = nullptr;  // set where tokens_ is not 0
   std::uint32_t tokens_ = 0;
 };
 

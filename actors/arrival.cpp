@@ -5,6 +5,8 @@
 
 #include "actors/make_job.h"
 #include "actors/overloaded.h"
+#include "core/cache/page_name.h"
+#include "core/fleet/pick.h"
 #include "core/insist.h"
 
 namespace weir::actors {
@@ -107,7 +109,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   all.bytes += each * wanted.size();
   if (!a.memory.resize(std::max(a.memory.bytes(), all.bytes))) return no_memory_for_clients();
   all.prompt_tokens += static_cast<std::uint32_t>(job->prompt.size());
-  const auto prompt = std::make_shared<waiting_prompt>(*a.model->admission);
+  const auto prompt = std::make_shared<waiting_prompt>();
   for (const auto i : wanted) {
     made& m = all.jobs.emplace_back();
     m.stream = a.choices[first + i];
@@ -145,6 +147,44 @@ core::result<plan> plan_of(arrival& a) {
   a.asked.input_param = name;
   return all;
 }
+
+// Stands for the beginning of a prompt: equal for prompts whose first pages are equal. A shorter prompt finds
+// no pages anywhere, so each of them stands for itself.
+std::uint64_t beginning_of(const core::job& j) {
+  const std::span<const core::token_id> ids = j.prompt;
+  if (ids.size() < core::page_tokens) return j.id.lo;
+  return core::name_of(core::root_name(j.cache_salt, {}), ids.first<core::page_tokens>()).lo;
+}
+
+// Admits the jobs at the first place of the model, in the order of pick(), that has room for them. The error
+// is that of the place that may have room soonest.
+core::result<std::shared_ptr<const model_place>> admitted_by(const served_model& m, const plan& all) {
+  std::vector<std::shared_ptr<const model_place>> open;
+  std::vector<core::place_load> loads;
+  std::optional<core::error> why;
+  for (const auto& p : m.places) {
+    const auto& a = *p->admission;
+    if (auto closed = a.closed()) {
+      why = std::move(closed);
+      continue;
+    }
+    open.push_back(p);
+    loads.push_back({static_cast<std::uint64_t>(p->engine), a.jobs(), a.seats(), a.predicted_wait(),
+                     a.prompt_tokens_per_s()});
+  }
+  const auto count = static_cast<std::uint32_t>(all.jobs.size());
+  for (const auto i : core::pick(loads, count, all.prompt_tokens, beginning_of(all.jobs.front().job))) {
+    const auto room = open[i]->admission->admit(m.name, all.prompt_tokens, count);
+    if (room) return open[i];
+    const bool sooner =
+        !why || why->code != room.error().code || room.error().retry_after_ms < why->retry_after_ms;
+    if (sooner) why = room.error();
+  }
+  return *why;
+}
+
+// Admission keeps the mailbox from filling. This error is for a fault in that count.
+core::error mailbox_is_full() { return overloaded(1, "the mailbox of the model's owner is full"); }
 
 }  // namespace
 
@@ -186,30 +226,33 @@ void arrival::bring_in() {
   if (all->jobs.empty()) return;
   memory.force(all->bytes);  // no more than was counted before: the text is not needed any more
 
-  auto& admission = *model->admission;
   const auto count = static_cast<std::uint32_t>(all->jobs.size());
-  if (const auto room = admission.admit(model->name, all->prompt_tokens, count); !room)
-    return refuse(room.error());
+  const auto at = admitted_by(*model, *all);
+  if (!at) return refuse(at.error());
+  auto& admission = *(*at)->admission;
   admitted_jobs places(admission, count);
   for (const auto& a : asked.accounts)
     if (a) a->admitted(count, all->prompt_tokens, choices.front()->time->now());
-  for (const made& m : all->jobs) m.prompt->counts(static_cast<std::uint32_t>(m.job.prompt.size()));
+  for (const made& m : all->jobs)
+    m.prompt->counts(admission, static_cast<std::uint32_t>(m.job.prompt.size()));
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
-    s->taken_by = model;
+    s->taken_by = *at;
     s->prompt = m.prompt;
     s->deadline = m.job.deadline;
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();
     s->memory = memory.split(m.bytes);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
-    model->submit(std::move(m.job), s);
+    if (!(*at)->port->submit(std::move(m.job), s)) {
+      s->prompt.reset();
+      return refuse(mailbox_is_full());
+    }
     places.taken();
     core::insist([&] {
       boost::asio::post(s->shard,
-                        [s = s, by = model, ahead, text = m.prompt_text, unmet = all->constraint.warnings] {
-                          s->admitted(by, ahead, text, unmet);
-                        });
+                        [s = s, by = model, at = *at, ahead, text = m.prompt_text,
+                         unmet = all->constraint.warnings] { s->admitted(by, at, ahead, text, unmet); });
     });
   }
 }

@@ -15,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/served_model.h"
+#include "actors/model_place.h"
 #include "core/clock.h"
-#include "core/delays.h"
 #include "core/engine.h"
 
 namespace weir::actors {
@@ -30,6 +29,7 @@ struct listed_job {
 
 // One engine in an owner_picture.
 struct engine_picture {
+  engine_id engine{};
   // Totals and measures include those of the engines that this one replaced after a fault.
   core::engine_counts counts;
   core::engine_measures measures;
@@ -39,15 +39,16 @@ struct engine_picture {
 // The state of an owner at one moment.
 struct owner_picture {
   core::time_point at{};                // when it was taken
-  std::vector<engine_picture> engines;  // by engine_id
+  std::vector<engine_picture> engines;
   std::vector<listed_job> jobs;         // of all engines
   // Sampled tokens a second; median and 99th percentile of the time of a step. See step_meter.
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
 
   // The picture of `engine`. An engine that the owner has not shown yet has an empty one.
   engine_picture of(engine_id engine) const {
-    const auto i = static_cast<std::size_t>(engine);
-    return i < engines.size() ? engines[i] : engine_picture();
+    for (const auto& e : engines)
+      if (e.engine == engine) return e;
+    return {};
   }
 };
 
@@ -94,9 +95,6 @@ class board {
     std::lock_guard hold(lock_);
     return fault_;
   }
-
-  // Delays from a job's cancel or deadline until its pages were free. Any thread.
-  core::delays cancel_to_release;
 
  private:
   mutable std::mutex lock_;

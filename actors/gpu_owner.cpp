@@ -1,9 +1,11 @@
 #include "actors/gpu_owner.h"
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cassert>
 
 #include "actors/job_state.h"
 #include "actors/mask_pool.h"
@@ -23,14 +25,37 @@ using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
 
+// Engines of all owners of the process are counted, so that an id names one of them for ever.
+engine_id next_engine_id() {
+  static std::atomic<std::uint64_t> count{0};
+  return static_cast<engine_id>(count.fetch_add(1, std::memory_order_relaxed));
+}
+
+class mailbox_port final : public engine_port {
+ public:
+  mailbox_port(ref<owner_msg> to, engine_id engine) : to_(std::move(to)), engine_(engine) {}
+
+  bool submit(core::job job, job_stream::owner_end end) override {
+    return to_.tell(submit_job(std::move(job), std::move(end), engine_)) != sent::full;
+  }
+  void cancel(const core::job_id& id, core::finish_reason why) override {
+    core::insist([&] { to_.tell(cancel_job(id, engine_, why)); });
+  }
+  void pause(job_stream::owner_end end) override { to_.tell(pause_job(std::move(end), engine_)); }
+
+ private:
+  const ref<owner_msg> to_;
+  const engine_id engine_;
+};
+
 class owner {
  public:
-  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b,
-        std::shared_ptr<core::incidents> seen, std::shared_ptr<mask_pool> masks)
+  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b, shared_by_owners shared,
+        std::shared_ptr<mask_pool> masks)
       : options_(std::move(o)),
         time_(time),
         board_(std::move(b)),
-        seen_(std::move(seen)),
+        shared_(std::move(shared)),
         masks_(std::move(masks)) {}
 
   // Engines end their remaining jobs when they are destroyed, and the sinks of those jobs use the outbox.
@@ -47,7 +72,8 @@ class owner {
   }
 
   void accept(owner_msg& m) {
-    core::contained(*seen_, "the owner's mail", [&] { std::visit([this](auto& what) { on(what); }, m); });
+    core::contained(*shared_.seen, "the owner's mail",
+                    [&] { std::visit([this](auto& what) { on(what); }, m); });
   }
 
   bool idle() const {
@@ -59,8 +85,8 @@ class owner {
   // Every engine that has something due takes one step. An engine that throws is in no known state: its
   // device is treated as one that failed.
   void step() noexcept {
-    if (core::contained(*seen_, "the owner's step", [this] { step_engines(); })) return;
-    core::contained(*seen_, "the owner's restart", [this] {
+    if (core::contained(*shared_.seen, "the owner's step", [this] { step_engines(); })) return;
+    core::contained(*shared_.seen, "the owner's restart", [this] {
       device_failed(core::make_error(core::errc::internal, "a step could not be finished"));
     });
   }
@@ -98,7 +124,7 @@ class owner {
   // Called before the owner waits for mail or until the next step is due. It sends no heartbeat: a device
   // that makes the owner wait for long is not healthy.
   void before_wait(time_point until) {
-    core::contained(*seen_, "the owner's news", [this, until] {
+    core::contained(*shared_.seen, "the owner's news", [this, until] {
       outbox_.flush();
       const auto now = time_.now();
       if (now >= publish_at_ || until > now + publish_every) publish();  // the picture holds until then
@@ -108,7 +134,7 @@ class owner {
 
   // Called before the owner waits for mail while it has no work. Publishes all news, and checks the engines.
   void before_idling() {
-    core::contained(*seen_, "the owner's news", [this] {
+    core::contained(*shared_.seen, "the owner's news", [this] {
       outbox_.flush();
       publish();
       check_books();
@@ -128,7 +154,7 @@ class owner {
     try {
       e.engine->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
-      seen_->note("a job on its way into the engine", std::current_exception());
+      shared_.seen->note("a job on its way into the engine", std::current_exception());
       return finish(*m.stream,
                     core::make_error(core::errc::overloaded, "there is no memory for this job now"));
     }
@@ -181,13 +207,20 @@ class owner {
   void device_failed(const core::error& why) {
     const bool again = plan_.failed(time_.now());
     fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
-    board_->fail(fault_);
+    go_down(fault_);
     for (auto& e : engines_)
       if (e.engine) e.engine->fail(why);
     close_all();
     outbox_.flush();
-    seen_->note("the device", fault_);
+    shared_.seen->note("the device", fault_);
     if (again) start_again();
+  }
+
+  // Jobs go to other places of their models from now on, or are refused.
+  void go_down(const std::string& why) {
+    board_->fail(why);
+    for (auto& e : engines_)
+      core::insist([&] { e.served->admission->close(core::make_error(core::errc::unavailable, "{}", why)); });
   }
 
   // Makes the engines that the failed device has lost.
@@ -202,16 +235,17 @@ class owner {
     if (made) {
       plan_.succeeded();
       board_->fail({});
+      for (auto& e : engines_) e.served->admission->reopen();
       board_->beat(time_.now(), false);
-      return seen_->tell("the device", "it was started again");
+      return shared_.seen->tell("the device", "it was started again");
     }
     close_all();
-    board_->fail(fault_ + "; it cannot be started again: " + made.error().message);
+    go_down(fault_ + "; it cannot be started again: " + made.error().message);
     if (plan_.first())
-      seen_->note("the device",
-                  fmt::format("it cannot be started again and stays down: {}; it is tried again "
-                              "after pauses that grow",
-                              made.error().message));
+      shared_.seen->note("the device",
+                         fmt::format("it cannot be started again and stays down: {}; it is tried again "
+                                     "after pauses that grow",
+                                     made.error().message));
   }
 
   // Frees the device's memory, and then the device, which nothing else holds.
@@ -224,9 +258,8 @@ class owner {
     for (auto& e : engines_) {
       auto again = open(e.spec, {});
       if (!again) return again.error();
-      e.engine = std::make_unique<core::engine>(std::move((*again)->weights),
-                                                core::token_table(*e.served->tokenizer), (*again)->config,
-                                                time_, masks_);
+      e.engine = std::make_unique<core::engine>(std::move((*again)->weights), core::token_table(*e.tokenizer),
+                                                (*again)->config, time_, masks_);
       e.due = {};
     }
     return {};
@@ -238,28 +271,18 @@ class owner {
       m.answer(load_model::result(opened.error()));
       return after_refusal();
     }
-    const std::shared_ptr<ready_model> model = std::move(*opened);
-    const std::shared_ptr<served_model> served(model, &model->served);
-    const auto id = static_cast<engine_id>(engines_.size());
-    model->served.engine = id;
-    served->submit = [to = self_, id](core::job j, job_stream::owner_end end) {
-      [[maybe_unused]] const auto how = to.tell(submit_job(std::move(j), std::move(end), id));
-      assert(how != sent::full);  // admission keeps the mailbox from filling
-    };
-    served->cancel = [to = self_, id](const core::job_id& job, core::finish_reason why) {
-      core::insist([&] { to.tell(cancel_job(job, id, why)); });
-    };
-    served->pause = [to = self_, id](job_stream::owner_end stream) {
-      to.tell(pause_job(std::move(stream), id));
-    };
+    auto& [weights, config, served, place] = **opened;
+    place->engine = next_engine_id();
+    place->port = std::make_shared<mailbox_port>(self_, place->engine);
     served->constraints =
         std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting(),
-                                           options_.grammar_time, constraints_);
-    auto engine = std::make_unique<core::engine>(
-        std::move(model->weights), core::token_table(*served->tokenizer), model->config, time_, masks_);
-    engines_.push_back({std::move(engine), {}, m.spec, served, {}, {}, {}});
+                                           options_.grammar_time, shared_.constraints);
+    served->places.push_back(place);
+    auto engine = std::make_unique<core::engine>(std::move(weights), core::token_table(*served->tokenizer),
+                                                 config, time_, masks_);
+    engines_.push_back({std::move(engine), {}, m.spec, served->tokenizer, std::move(place), {}, {}, {}});
     publish();
-    m.answer(load_model::result(served));
+    m.answer(load_model::result(std::move(served)));
   }
 
   // A refused model leaves the device as it was, unless the device failed during the load. In that case the
@@ -303,20 +326,18 @@ class owner {
   owner_options options_;
   const timekeeper& time_;
   std::shared_ptr<board> board_;
-  const std::shared_ptr<core::incidents> seen_;
+  const shared_by_owners shared_;
   const std::shared_ptr<mask_pool> masks_;  // null: engines make their masks themselves
-  const std::shared_ptr<core::grammar::constraint_cache> constraints_ =
-      std::make_shared<core::grammar::constraint_cache>(
-          core::grammar::constraint_cache::options{.max_bytes = options_.grammar_cache_bytes});
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_;
-  outbox outbox_{board_->cancel_to_release};
+  outbox outbox_{*shared_.cancel_to_release};
   // Where an engine of one model stands, also while there is none.
   struct engine_place {
     std::unique_ptr<core::engine> engine;  // null: the device is down
     time_point due{};  // nothing to do before then, unless a message comes
     model_spec spec;   // what it was made from
-    std::shared_ptr<const served_model> served;
+    std::shared_ptr<const core::tokenizer> tokenizer;
+    std::shared_ptr<const model_place> served;  // never null
     pace_meter pace;
     core::engine_totals past_totals;  // of the engines before this one
     core::engine_measures past_measures;
@@ -332,6 +353,7 @@ class owner {
 
     engine_picture look() const {
       engine_picture p;
+      p.engine = served->engine;
       static_cast<core::engine_totals&>(p.counts) = past_totals;
       p.measures = past_measures;
       if (!engine) return p;
@@ -349,9 +371,12 @@ class owner {
       served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
     }
   };
-  engine_place& place(engine_id id) { return engines_[static_cast<std::size_t>(id)]; }
+  // REQUIRES: the id is that of an engine of this owner.
+  engine_place& place(engine_id id) {
+    return *std::ranges::find(engines_, id, [](const engine_place& e) { return e.served->engine; });
+  }
 
-  std::vector<engine_place> engines_;                // by id, in the order of their loads
+  std::vector<engine_place> engines_;                // in the order of their loads
   std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
   restart_plan plan_;
   std::string fault_;  // the last failure of the device
@@ -384,12 +409,15 @@ std::shared_ptr<mask_pool> make_mask_pool(const owner_options& o) {
 
 }  // namespace
 
-gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<core::incidents> seen,
-                     asio::any_io_executor where) {
+gpu_owner::gpu_owner(owner_options o, const timekeeper& time, shared_by_owners shared,
+                     asio::any_io_executor where)
+    : device_(o.device) {
   auto masks = where ? nullptr : make_mask_pool(o);  // a simulation has no threads
   if (!where) {
     exclusive_thread::options own{.name = "weir-" + o.device};
-    own.on_escape = [seen](std::exception_ptr what) { seen->note("the owner's thread", std::move(what)); };
+    own.on_escape = [seen = shared.seen](std::exception_ptr what) {
+      seen->note("the owner's thread", std::move(what));
+    };
     where = thread_.emplace(std::move(own)).get_executor();
   }
   options opt;
@@ -399,11 +427,23 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   // If the loop throws because it has no memory even to wait, it begins again and keeps everything that it
   // owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
-  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen), std::move(masks));
+  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(shared), std::move(masks));
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });
 }
 
 gpu_owner::~gpu_owner() { mail_.stop(); }
+
+void gpu_owner::open(model_spec spec, model_progress progress, executor ex,
+                     std::function<void(opened)> done) {
+  mail_.ask<load_model>(
+      asio::bind_executor(ex,
+                          [done = std::move(done)](boost::system::error_code lost, opened r) {
+                            if (!lost) return done(std::move(r));
+                            done(core::make_error(core::errc::internal, "the owner of the device is gone: {}",
+                                                  lost.message()));
+                          }),
+      std::move(spec), std::move(progress));
+}
 
 }  // namespace weir::actors

@@ -4,8 +4,7 @@
 // executor that it is given. Its loop reads the mailbox, steps every engine that has work, wakes the shards
 // that have new tokens, publishes its state to the board, and repeats.
 //
-// Thread safety: members of gpu_owner from any thread. The destructor ends every job with an error, and waits
-// for the owner's thread if it has its own.
+// Thread safety: as host. The destructor waits for the owner's thread if it has its own.
 #pragma once
 
 #include <memory>
@@ -13,10 +12,13 @@
 #include <string>
 
 #include "actors/board.h"
+#include "actors/host.h"
 #include "actors/messages.h"
 #include "actors/runtime/exclusive_thread.h"
 #include "actors/timekeeper.h"
 #include "core/config.h"
+#include "core/delays.h"
+#include "core/grammar/cache.h"
 #include "core/incidents.h"
 #include "core/model/kv_choice.h"
 #include "core/objective.h"
@@ -33,20 +35,28 @@ struct owner_options : core::device_settings, core::queue_settings {
   kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply
 };
 
-class gpu_owner {
- public:
-  // `time` must outlive the owner. `seen` records exceptions that the owner caught. `where`: executor to run
-  // on; by default the owner starts a thread of its own.
-  gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<core::incidents> seen,
-            boost::asio::any_io_executor where = {});
-  ~gpu_owner();
+// What all owners of a service use. None is null.
+struct shared_by_owners {
+  std::shared_ptr<core::incidents> seen;  // records exceptions that an owner caught
+  std::shared_ptr<core::grammar::constraint_cache> constraints;
+  // Delays from a job's cancel or deadline until its pages were free.
+  std::shared_ptr<core::delays> cancel_to_release = std::make_shared<core::delays>();
+};
 
-  // The mailbox.
-  const ref<owner_msg>& mail() const noexcept { return mail_; }
-  // What the owner publishes; lives as long as this handle.
-  const board& published() const noexcept { return *board_; }
+class gpu_owner final : public host {
+ public:
+  // `time` must outlive the owner. `where`: executor to run on; by default the owner starts a thread of its
+  // own.
+  gpu_owner(owner_options o, const timekeeper& time, shared_by_owners shared,
+            boost::asio::any_io_executor where = {});
+  ~gpu_owner() override;
+
+  const std::string& device() const noexcept override { return device_; }
+  void open(model_spec spec, model_progress progress, executor ex, std::function<void(opened)> done) override;
+  const board& published() const noexcept override { return *board_; }
 
  private:
+  const std::string device_;
   std::shared_ptr<board> board_ = std::make_shared<board>();
   std::optional<exclusive_thread> thread_;
   ref<owner_msg> mail_;

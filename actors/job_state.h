@@ -85,11 +85,11 @@ struct job_stream::state_block final : core::token_sink, waker {
   void take_news_or_end();
   // Charges the current size of the log to `memory`.
   void count_log() noexcept;
-  // The job was submitted to `by`, with `position` jobs queued ahead of it. `prompt_text`: see
-  // job_stream::prompt_text(). `warnings`: see job_stream::warnings(). If the job has ended meanwhile, its
-  // owner is told to cancel it.
-  void admitted(std::shared_ptr<const served_model> by, std::uint32_t position,
-                std::shared_ptr<const std::string> prompt_text = nullptr,
+  // The job was submitted to this place of a model, with `position` jobs queued ahead of it. `prompt_text`:
+  // see job_stream::prompt_text(). `warnings`: see job_stream::warnings(). If the job has ended meanwhile,
+  // its owner is told to cancel it.
+  void admitted(std::shared_ptr<const served_model> by, std::shared_ptr<const model_place> at,
+                std::uint32_t position, std::shared_ptr<const std::string> prompt_text = nullptr,
                 std::shared_ptr<const constraint_warnings> warnings = nullptr);
   // Ends a pending job as refused; no effect in any other phase.
   void refused(core::error e);
@@ -126,7 +126,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::atomic<core::time_point> cancelled_at{core::time_point::max()};  // of the first cancel()
 
   // --- Set by the text task before the owner learns of the job; then the owner's.
-  std::shared_ptr<const served_model> taken_by;  // model whose admission counts the job until finish()
+  std::shared_ptr<const model_place> taken_by;   // its admission counts the job until finish()
   std::shared_ptr<waiting_prompt> prompt;        // shared by the request's choices; null after a token
   std::optional<core::time_point> deadline;
   std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
@@ -162,6 +162,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   token_log log;
   std::optional<core::detokenizer> text;      // set by admitted()
   std::shared_ptr<const served_model> model;  // set by admitted()
+  std::shared_ptr<const model_place> place;   // set by admitted(): where the model runs the job
   std::uint32_t queue_position = 0;           // set by admitted()
   std::shared_ptr<const std::string> prompt_text;  // set by admitted(); null: nobody asked for it
   std::shared_ptr<const constraint_warnings> warnings;  // set by admitted(); null: there are none
@@ -187,7 +188,7 @@ class outbox {
   void add(job_stream::state_block& job);
   void flush();
 
-  core::delays& released;  // see board::cancel_to_release
+  core::delays& released;  // see shared_by_owners::cancel_to_release
 
  private:
   std::vector<std::shared_ptr<job_stream::state_block>> news_;

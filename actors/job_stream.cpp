@@ -150,7 +150,7 @@ void job_stream::state_block::take_news_or_end() {
     take_news();
   } catch (const std::exception& e) {
     if (now != phase::running) throw;  // it had ended before: a reader threw
-    model->cancel(id, finish_reason::error);
+    place->port->cancel(id, finish_reason::error);
     outcome o;
     o.reason = finish_reason::error;
     o.output_tokens = log.size();
@@ -201,13 +201,15 @@ void job_stream::state_block::count_log() noexcept {
   log_bytes = now_kept;
 }
 
-void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position,
+void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
+                                       std::shared_ptr<const model_place> at, std::uint32_t position,
                                        std::shared_ptr<const std::string> prompt,
                                        std::shared_ptr<const constraint_warnings> unmet) {
   // the job has ended here meanwhile: the owner has to be told
-  if (now != phase::pending) return by->cancel(id, wanted_end);
+  if (now != phase::pending) return at->port->cancel(id, wanted_end);
   now = phase::running;
   model = std::move(by);
+  place = std::move(at);
   queue_position = position;
   prompt_text = std::move(prompt);
   warnings = std::move(unmet);
@@ -257,7 +259,7 @@ void job_stream::state_block::cancel_here(finish_reason why) {
     o.reason = why;
     end(std::move(o));
   } else if (now == phase::running) {
-    model->cancel(id, why);
+    place->port->cancel(id, why);
   }
 }
 
@@ -265,7 +267,7 @@ void job_stream::state_block::pause(std::optional<core::time_point> until) {
   if (now != phase::running) return;
   pause_until.store(until.value_or(core::time_point::min()));
   if (pause_told.exchange(true)) return;  // the owner has not read the last message yet
-  core::insist([&] { model->pause(std::static_pointer_cast<state_block>(shared_from_this())); });
+  core::insist([&] { place->port->pause(std::static_pointer_cast<state_block>(shared_from_this())); });
 }
 
 void job_stream::state_block::end(outcome o) {

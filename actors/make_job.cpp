@@ -178,7 +178,7 @@ result<core::job> make_job(const request& r, const served_model& m, const core::
     const core::number_range range{0, core::most_top_logprobs};
     if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok)
       return ok.error();
-    if (m.device == "sim")
+    if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
       return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
                        r.prompt_logprobs_param, m.name);
   }

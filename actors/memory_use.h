@@ -40,6 +40,14 @@ struct memory_use {
     free = later.free;
     return *this;
   }
+
+  // Adds what is taken of another device.
+  void add_device(const memory_use& other) {
+    const auto all = total + other.total, left = free + other.free;
+    *this += other;
+    total = all;
+    free = left;
+  }
 };
 
 }  // namespace weir::actors

@@ -3,29 +3,16 @@
 // Each has a constructor: g++ 12 destroys an aggregate temporary inside a co_await expression twice.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
+#include "actors/host.h"
 #include "actors/runtime/ref.h"
-#include "actors/served_model.h"
 #include "core/error.h"
 #include "core/job.h"
 
 namespace weir::actors {
-
-// A model to load.
-struct model_spec {
-  std::string name;           // the name that clients use
-  std::string source;         // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
-  bool force_chatml = false;  // use the ChatML template instead of the model's own
-};
-
-// Progress of a load, in bytes. Called on the owner's thread.
-using model_progress = std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)>;
 
 // `stream` becomes the job's sink when the owner takes the job.
 struct submit_job {
@@ -53,7 +40,7 @@ struct pause_job {
 
 // Loads a model, makes its engine and answers with the served model or the error.
 struct load_model {
-  using result = core::result<std::shared_ptr<const served_model>>;
+  using result = host::opened;
   model_spec spec;
   model_progress progress;
   reply<result> answer;

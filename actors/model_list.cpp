@@ -13,6 +13,20 @@ void model_list::add(model_ptr m) {
   models_ = std::move(next);
 }
 
+void model_list::add_place(const std::string& name, std::shared_ptr<const model_place> p) {
+  std::lock_guard hold(lock_);
+  auto next = std::make_shared<catalogue>(*models_);
+  for (auto& m : *next) {
+    if (m->name != name) continue;
+    auto more = std::make_shared<served_model>(*m);
+    more->context = std::min(more->context, p->context);
+    more->places.push_back(std::move(p));
+    m = std::move(more);
+    break;
+  }
+  models_ = std::move(next);
+}
+
 void model_list::complete() {
   std::lock_guard hold(lock_);
   loading_ = false;
@@ -29,7 +43,10 @@ std::shared_ptr<const model_list::catalogue> model_list::models() const {
 }
 
 model_list::model_ptr model_list::at(const catalogue& all, engine_id engine) {
-  const auto found = std::ranges::find(all, engine, [](const model_ptr& m) { return m->engine; });
+  const auto runs = [&](const model_ptr& m) {
+    return std::ranges::any_of(m->places, [&](const auto& p) { return p->engine == engine; });
+  };
+  const auto found = std::ranges::find_if(all, runs);
   return found == all.end() ? nullptr : *found;
 }
 

@@ -1,7 +1,7 @@
-// model_list.h — the list of the models that are served. Each model's admission_control admits its jobs.
+// model_list.h — the list of the models that are served.
 //
-// Thread safety: add() from one thread at a time; everything else from any thread. add() replaces the whole
-// list, so a reader never waits for a load.
+// Thread safety: add() and add_place() from one thread at a time; everything else from any thread. Both
+// replace the whole list, so a reader never waits for a load.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,15 @@ class model_list {
 
   // Appends a model that was loaded.
   void add(model_ptr m);
+  // Adds a place to the model called `name`. REQUIRES: there is one.
+  void add_place(const std::string& name, std::shared_ptr<const model_place> p);
   // Declares that all models are loaded.
   void complete();
   bool loading() const;  // complete() was not called yet
   // The models in the order of their loads; never null.
   std::shared_ptr<const catalogue> models() const;
 
-  // The one of `all` that this engine runs; null if it is not in the list yet.
+  // The one of `all` that this engine runs; null if none is there.
   static model_ptr at(const catalogue& all, engine_id engine);
   // The model called `name`; an empty name finds the only model there is. Errors: unavailable while models
   // are loading, model_not_found afterwards.

@@ -90,8 +90,8 @@ core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, cons
   if (!sim) return sim.error();
   auto m = std::make_unique<ready_model>();
   m->weights = core::make_sim_model(*sim, [](core::duration d) { std::this_thread::sleep_for(d); });
-  m->served.tokenizer = core::make_sim_tokenizer();
-  m->served.chat = core::chat_template::chatml();
+  m->served->tokenizer = core::make_sim_tokenizer();
+  m->served->chat = core::chat_template::chatml();
   return m;
 }
 
@@ -104,8 +104,8 @@ core::result<std::unique_ptr<ready_model>> open_random(const model_spec& spec, c
   if (!loaded) return loaded.error();
   auto m = std::make_unique<ready_model>();
   m->weights = std::move(loaded->weights);
-  m->served.tokenizer = core::make_numbered_tokenizer(m->weights->info().vocab_size);
-  m->served.chat = core::chat_template::chatml();
+  m->served->tokenizer = core::make_numbered_tokenizer(m->weights->info().vocab_size);
+  m->served->chat = core::chat_template::chatml();
   return m;
 }
 
@@ -133,17 +133,17 @@ core::result<std::unique_ptr<ready_model>> open_files(const model_spec& spec, co
   auto m = std::make_unique<ready_model>();
   auto tokenizer = core::load_tokenizer(spec.source);
   if (!tokenizer) return tokenizer.error();
-  m->served.tokenizer = std::move(*tokenizer);
-  auto chat = core::chat_template::load(spec.source, *m->served.tokenizer, spec.force_chatml);
+  m->served->tokenizer = std::move(*tokenizer);
+  auto chat = core::chat_template::load(spec.source, *m->served->tokenizer, spec.force_chatml);
   if (!chat) return chat.error();
-  m->served.chat = std::move(*chat);
+  m->served->chat = std::move(*chat);
   const auto show = [&](std::uint64_t done, std::uint64_t total) {
     if (progress) progress(spec.name, done, total);
   };
   auto loaded = core::load_model(spec.source, std::move(backend), show, o.kv);
   if (!loaded) return loaded.error();
   m->weights = std::move(loaded->weights);
-  m->served.defaults = loaded->generation.defaults;
+  m->served->defaults = loaded->generation.defaults;
   return m;
 }
 
@@ -210,22 +210,26 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   set_slices(m.config, o, backend && !backend->on_host);
   m.config.lone_step_target = o.step_time;
 
-  m.served.name = spec.name;
-  m.served.device = o.device;
-  m.served.info = info;
-  m.served.memory.weights = info.weight_bytes;
-  m.served.memory.pages = *pages * info.page_bytes;
-  m.served.memory.kv_type = info.kv_type;
-  m.served.memory.host_pages = *host * info.page_bytes;
-  if (backend && backend->memory) m.served.memory.reconcile(before, memory());
-  m.served.context =
+  auto& place = *m.place;
+  place.device = o.device;
+  place.memory.weights = info.weight_bytes;
+  place.memory.pages = *pages * info.page_bytes;
+  place.memory.kv_type = info.kv_type;
+  place.memory.host_pages = *host * info.page_bytes;
+  if (backend && backend->memory) place.memory.reconcile(before, memory());
+  place.context =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
-  m.served.max_tokens_default = o.max_tokens_default;
-  m.served.created_s =
+  place.admission = std::make_unique<admission_control>(o.max_batch, o);
+
+  auto& served = *m.served;
+  served.name = spec.name;
+  served.info = info;
+  served.context = place.context;
+  served.max_tokens_default = o.max_tokens_default;
+  served.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  m.served.fingerprint = fresh_fingerprint();
-  m.served.admission = std::make_unique<admission_control>(o.max_batch, o);
+  served.fingerprint = fresh_fingerprint();
   return opened;
 }
 

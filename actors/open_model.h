@@ -17,7 +17,8 @@ struct owner_options;
 struct ready_model {
   std::unique_ptr<core::model> weights;  // with its KV pages allocated, and warmed up
   core::engine_config config;
-  served_model served;  // submit and cancel are not set yet
+  std::shared_ptr<served_model> served = std::make_shared<served_model>();  // has no place yet
+  std::shared_ptr<model_place> place = std::make_shared<model_place>();     // has no port yet
 };
 
 // Default name of a model: the shape of random:SHAPE[:DTYPE], or the last part of its path without .gguf.

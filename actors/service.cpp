@@ -46,6 +46,50 @@ void tell_witness(job_witness& witness, const outcome& o, const job_stream::stat
   witness.ended({job.id, model, o, refused ? &job.why_refused : nullptr, job.time->now() - job.created});
 }
 
+// The shortest wait of any place, which is where a job would go.
+core::duration predicted_wait(const served_model& m) {
+  auto least = core::duration::max();
+  for (const auto& p : m.places) least = std::min(least, p->admission->predicted_wait());
+  return least;
+}
+
+// With commas between them, in the order of the loads.
+std::string devices_of(const served_model& m) {
+  std::string out;
+  for (const auto& p : m.places) out += (out.empty() ? "" : ",") + p->device;
+  return out;
+}
+
+// In the order of the loads: free and total become those of the last load on the device.
+void add_to(std::vector<device_memory>& all, const std::string& device, const memory_use& use) {
+  const auto there = std::ranges::find(all, device, &device_memory::device);
+  if (there == all.end())
+    all.push_back({device, use});
+  else
+    there->use += use;
+}
+
+// One copy of a model that is to be loaded, and where.
+struct load_step {
+  model_spec spec;
+  std::uint32_t copy = 0;
+  std::size_t host = 0;
+};
+
+// Copies of a model go to different hosts as far as there are so many: to those with the fewest loads so far,
+// the earlier ones first.
+std::vector<load_step> loads_of(std::vector<model_spec> specs, std::uint32_t copies, std::size_t hosts) {
+  std::vector<load_step> out;
+  std::vector<std::size_t> on(hosts, 0);
+  for (auto& spec : specs)
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+      const auto to = static_cast<std::size_t>(std::ranges::min_element(on) - on.begin());
+      ++on[to];
+      out.push_back({spec, copy, to});
+    }
+  return out;
+}
+
 // How far the load under way is. The owner's thread may say so after the service has ended.
 class load_board {
  public:
@@ -71,10 +115,11 @@ struct service::parts {
         lasting(t.lasting()),
         seen(o.seen),
         next_id(o.simulated ? o.simulated->next_id : random_id),
-        owner(with_mailbox_for(o), t, seen, place(o)),
+        shared{seen, constraints_of(o.owner)},
+        hosts(hosts_of(o, t, shared)),
         registry(spawn_registry(o.simulated ? place(o) : own_thread(), t, seen,
                                 [this](auto& views) { look(views); })),
-        specs(std::move(o.models)),
+        loads(loads_of(std::move(o.models), std::max(1u, o.copies), hosts.size())),
         share_prefixes(o.share_prefixes),
         slo(o.owner.slo),
         constraint_pool(o.text, t, seen, constraint_threads, place(o)),
@@ -92,17 +137,38 @@ struct service::parts {
     return control.emplace(std::move(own)).get_executor();
   }
 
-  static owner_options with_mailbox_for(const service_options& o) {
-    auto own = o.owner;
-    own.models = std::max<std::size_t>(1, o.models.size());
-    return own;
+  static std::shared_ptr<core::grammar::constraint_cache> constraints_of(const owner_options& o) {
+    core::grammar::constraint_cache::options most;
+    most.max_bytes = o.grammar_cache_bytes;
+    return std::make_shared<core::grammar::constraint_cache>(most);
   }
 
-  // Fills in the state of live jobs from the picture that their owner published.
+  static std::vector<std::unique_ptr<host>> hosts_of(const service_options& o, const timekeeper& t,
+                                                     const shared_by_owners& shared) {
+    std::vector<std::unique_ptr<host>> out;
+    auto devices = o.devices;
+    if (devices.empty()) devices.push_back(o.owner.device);
+    for (auto& device : devices) {
+      auto own = o.owner;
+      own.models = std::max<std::size_t>(1, o.models.size());
+      own.device = std::move(device);
+      out.push_back(std::make_unique<gpu_owner>(std::move(own), t, shared, place(o)));
+    }
+    return out;
+  }
+
+  std::vector<board::picture> pictures() const {
+    std::vector<board::picture> out;
+    for (const auto& h : hosts) out.push_back(h->published().look());
+    return out;
+  }
+
+  // Fills in the state of live jobs from the pictures that their hosts published.
   void look(std::vector<job_view>& views) const {
-    const auto picture = owner.published().look();
+    const auto shown = pictures();
     std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
-    for (const auto& j : picture->jobs) by_id.emplace(j.sequence.id, &j);
+    for (const auto& p : shown)
+      for (const auto& j : p->jobs) by_id.emplace(j.sequence.id, &j);
     const auto models = list.models();
     for (auto& v : views) {
       const auto it = by_id.find(v.id);
@@ -137,10 +203,11 @@ struct service::parts {
   std::atomic<bool> draining{false};
   model_list list;
   const std::shared_ptr<load_board> load_so_far = std::make_shared<load_board>();
-  gpu_owner owner;
+  const shared_by_owners shared;
+  const std::vector<std::unique_ptr<host>> hosts;  // never empty
   std::optional<exclusive_thread> control;
   ref<registry_msg> registry;
-  std::vector<model_spec> specs;
+  const std::vector<load_step> loads;
   const bool share_prefixes;
   const core::objective slo;
   // The pools are last, because their threads use the members above. Requests whose constraint was not
@@ -162,29 +229,26 @@ void service::load(model_progress progress, executor ex, std::function<void(core
     board->note({model, done, total});
     if (progress) progress(model, done, total);
   };
-  // Models are loaded one after the other: (*next)(i) loads specs[i], and then calls itself with i + 1.
+  // Models are loaded one after the other: (*next)(i) loads loads[i], and then calls itself with i + 1.
   auto next = std::make_shared<std::function<void(std::size_t)>>();
   *next = [weak = std::weak_ptr(p_), both, ex, done, again = std::weak_ptr(next)](std::size_t i) {
     const auto p = weak.lock();
-    if (i == p->specs.size()) {
+    if (i == p->loads.size()) {
       p->list.complete();
       return post_call(ex, done, core::result<>());
     }
-    p->load_so_far->note({.model = p->specs[i].name});
-    p->owner.mail().ask<load_model>(
-        asio::bind_executor(
-            ex,
-            [weak, done, i, keep = again.lock()](boost::system::error_code lost, load_model::result r) {
-              if (lost)
-                return done(
-                    core::make_error(errc::internal, "the owner of the device is gone: {}", lost.message()));
-              if (!r) return done(r.error());
-              const auto alive = weak.lock();
-              if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
-              alive->list.add(std::move(*r));
-              (*keep)(i + 1);
-            }),
-        p->specs[i], both);
+    const load_step& now = p->loads[i];
+    p->load_so_far->note({.model = now.spec.name});
+    p->hosts[now.host]->open(now.spec, both, ex, [weak, done, i, keep = again.lock()](host::opened r) {
+      if (!r) return done(r.error());
+      const auto alive = weak.lock();
+      if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
+      if (alive->loads[i].copy == 0)
+        alive->list.add(std::move(*r));
+      else
+        alive->list.add_place((*r)->name, (*r)->places.front());
+      (*keep)(i + 1);
+    });
   };
   (*next)(0);
 }
@@ -228,7 +292,10 @@ core::result<> service::parts::check(arrival& a) {
   auto found = list.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
-  return a.model->admission->check_wait(a.model->name, pool.predicted_wait());
+  core::result<> fine;
+  for (const auto& place : a.model->places)
+    if (fine = place->admission->check_wait(a.model->name, pool.predicted_wait()); fine) break;
+  return fine;
 }
 
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
@@ -289,7 +356,7 @@ void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a, std:
 std::vector<model_entry> service::models() const {
   std::vector<model_entry> out;
   for (const auto& m : *p_->list.models())
-    out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, m->device,
+    out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, devices_of(*m),
                    m->chat->fault() ? m->chat->fault()->message : std::string()});
   return out;
 }
@@ -413,21 +480,21 @@ const std::shared_ptr<core::memory_account>& service::memory() const noexcept { 
 core::incidents& service::seen() const noexcept { return *p_->seen; }
 
 snapshot service::stats() const {
-  const auto p = p_->owner.published().look();
   snapshot s;
-  for (const auto& e : p->engines) s.engine += e.counts;
-  // The owner publishes no picture while it is idle, so the rate in an old picture is out of date.
-  const bool old = p_->time.now() - p->at > std::chrono::seconds(1);
-  s.tokens_per_s = old ? 0 : p->tokens_per_s;
+  for (const auto& p : p_->pictures()) {
+    for (const auto& e : p->engines) s.engine += e.counts;
+    // A host publishes no picture while it is idle, so the rate in an old picture is out of date.
+    if (p_->time.now() - p->at <= std::chrono::seconds(1)) s.tokens_per_s += p->tokens_per_s;
+    s.step_p50_ms = std::max(s.step_p50_ms, p->step_p50_ms);
+    s.step_p99_ms = std::max(s.step_p99_ms, p->step_p99_ms);
+  }
   s.slo = p_->slo;
-  s.step_p50_ms = p->step_p50_ms;
-  s.step_p99_ms = p->step_p99_ms;
   core::duration longest{};
   for (const auto& m : *p_->list.models()) {
-    longest = std::max(longest, m->admission->predicted_wait());
-    s.memory += m->memory;
+    longest = std::max(longest, predicted_wait(*m));
     for (const auto n : m->ended->look()) s.ended += n;
   }
+  for (const auto& d : devices()) s.memory.add_device(d.use);
   s.predicted_wait_ms =
       std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
   s.text = {p_->pool.tasks() + p_->constraint_pool.tasks(),
@@ -436,32 +503,53 @@ snapshot service::stats() const {
 }
 
 std::vector<model_figures> service::figures() const {
-  const auto p = p_->owner.published().look();
+  const auto shown = p_->pictures();
   const auto text_wait = p_->pool.predicted_wait();
   std::vector<model_figures> all;
   for (const auto& m : *p_->list.models()) {
-    const engine_picture e = p->of(m->engine);
-    all.push_back({m->name, m->device, e.counts, e.measures, m->ended->look(), m->memory,
-                   m->admission->predicted_wait() + text_wait});
+    model_figures f;
+    f.name = m->name;
+    for (const auto& place : m->places) {
+      for (const auto& p : shown) {
+        const engine_picture e = p->of(place->engine);
+        f.engine += e.counts;
+        f.measures += e.measures;
+      }
+      add_to(f.memory, place->device, place->memory);
+    }
+    f.ended = m->ended->look();
+    f.predicted_wait = predicted_wait(*m) + text_wait;
+    all.push_back(std::move(f));
   }
   return all;
 }
 
-const core::delays& service::cancel_to_release() const noexcept {
-  return p_->owner.published().cancel_to_release;
+std::vector<device_memory> service::devices() const {
+  std::vector<device_memory> out;
+  for (const auto& m : *p_->list.models())
+    for (const auto& place : m->places) add_to(out, place->device, place->memory);
+  return out;
 }
+
+const core::delays& service::cancel_to_release() const noexcept { return *p_->shared.cancel_to_release; }
 
 readiness service::ready() const {
   if (p_->list.loading()) return {false, "models are loading"};
-  if (auto why = p_->owner.published().fault(); !why.empty()) return {false, why};
+  for (const auto& h : p_->hosts)
+    if (auto why = h->published().fault(); !why.empty()) return {false, why};
   if (p_->draining) return {false, "shutting down"};
-  if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
-    return {false, fmt::format("the engine has not finished a step for {} s",
-                               std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
-  const auto picture = p_->owner.published().look();
-  for (const auto& m : *p_->list.models())
-    if (const auto bad = picture->of(m->engine).bad_endings; bad >= bad_endings_in_a_row)
-      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite", bad, m->name)};
+  for (const auto& h : p_->hosts) {
+    const auto& shown = h->published();
+    if (const auto silent = shown.silent_for(p_->time.now()); silent && *silent > wedged_after)
+      return {false, fmt::format("the engine has not finished a step for {} s",
+                                 std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
+    const auto picture = shown.look();
+    for (const auto& m : *p_->list.models())
+      for (const auto& place : m->places)
+        if (const auto bad = picture->of(place->engine).bad_endings; bad >= bad_endings_in_a_row)
+          return {false,
+                  fmt::format("the last {} jobs of {} ended in logits that are not finite", bad, m->name)};
+  }
   return {true, {}};
 }
 

@@ -1,7 +1,7 @@
 // service.h — the whole server without its sockets. It is the only interface that sessions and embedding
 // programs use.
 //
-// It holds the text pool, the list of models, the owner of the device and the registry of jobs.
+// It holds the text pool, the list of models, the hosts of their engines and the registry of jobs.
 //
 // Thread safety: every member from any thread, except submit(). Callbacks are posted to the executor that was
 // passed in; they never run inside the call.
@@ -35,14 +35,19 @@ struct model_entry {
   std::string no_messages;                    // why messages are refused; empty: they are taken
 };
 
-// Figures of one model, from what the owner published between steps. Reading them does not wait for the
-// owner.
+// Bytes that models take of a device, and those of the device itself.
+struct device_memory {
+  std::string device;
+  memory_use use;
+};
+
+// Figures of one model, from what its hosts published between steps. Reading them does not wait for a step.
 struct model_figures {
-  std::string name, device;
+  std::string name;
   core::engine_counts engine;
   core::engine_measures measures;
   ended_jobs::counts ended;         // jobs that ended, as their clients were told, by finish_reason
-  memory_use memory;                // of its load
+  std::vector<device_memory> memory;  // of its load, each device once
   core::duration predicted_wait{};  // of a new job, tokenising included (admission_control.h)
 };
 
@@ -88,6 +93,8 @@ struct simulation {
 struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
+  std::vector<std::string> devices;  // one host for each, which replaces owner.device; empty: owner.device
+  std::uint32_t copies = 1;          // of each model, on as many hosts; >= 1
   text_bounds text;
   bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens
   std::optional<simulation> simulated;  // for tests
@@ -104,8 +111,8 @@ class service {
   service(const service&) = delete;
   service& operator=(const service&) = delete;
 
-  // Loads the models one after the other on the owner's thread, which also calls `progress`. `done` gets the
-  // result: the first error ends the load.
+  // Loads the models one after the other on the threads of their hosts, which also call `progress`. `done`
+  // gets the result: the first error ends the load.
   void load(model_progress progress, executor ex, std::function<void(core::result<>)> done);
 
   // Submits a request and returns the stream of its job. The stream lives on `shard`; `changed` is its first
@@ -150,6 +157,7 @@ class service {
   core::incidents& seen() const noexcept;  // as in service_options
   snapshot stats() const;
   std::vector<model_figures> figures() const;  // of the models loaded so far
+  std::vector<device_memory> devices() const;  // what these take of each device; each device once
   // Ready, unless models are loading, the device failed, it is draining, the owner has worked for over 10 s
   // without finishing a step, or the last 8 jobs of a model ended in logits that are not finite.
   readiness ready() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "actors/open_model.h"
 #include "core/model/load.h"
@@ -11,6 +12,8 @@ namespace weir::apps {
 namespace {
 
 using core::bad_param;
+
+constexpr std::size_t most_devices = 64;
 
 // Parses NAME=SOURCE or SOURCE.
 actors::model_spec spec_of(const std::string& text) {
@@ -30,8 +33,34 @@ core::result<std::string> device_of(const std::string& asked, std::string& why_c
       asked.starts_with("cuda:") && asked.size() > 5 && asked.size() < 9 &&
       std::all_of(asked.begin() + 5, asked.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (numbered) return asked;
-  return bad_param("device", "--device must be auto, cuda[:N], cpu, reference or sim[:K=V,...], not '{}'",
-                   asked);
+  return bad_param(
+      "device",
+      "--device must be auto, cuda[:N], cpu, reference or sim[:K=V,...], or several with commas, not '{}'",
+      asked);
+}
+
+// The devices of a list with commas. A sim's options have commas, too, so a sim stands alone.
+core::result<std::vector<std::string>> devices_of(const std::string& asked, std::string& why_cpu) {
+  std::vector<std::string> out;
+  if (asked.starts_with("sim") || asked.find(',') == asked.npos) {
+    auto one = device_of(asked, why_cpu);
+    if (!one) return one.error();
+    out.push_back(std::move(*one));
+    return out;
+  }
+  std::istringstream names(asked + ",");
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name == "auto" || name.starts_with("sim"))
+      return bad_param("device", "--device {}: '{}' stands alone, or not at all", asked, name);
+    auto one = device_of(name, why_cpu);
+    if (!one) return one.error();
+    if (one->starts_with("cuda:") && std::ranges::find(out, *one) != out.end())
+      return bad_param("device", "--device {}: {} is there twice", asked, *one);
+    out.push_back(std::move(*one));
+  }
+  if (out.size() > most_devices)
+    return bad_param("device", "--device names {} devices, {} are the most", out.size(), most_devices);
+  return out;
 }
 
 core::result<std::vector<actors::model_spec>> models_of(const core::engine_settings& s,
@@ -73,9 +102,9 @@ std::string bundled_model() {
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
                                                          const core::queue_settings& queue,
                                                          std::string& why_cpu) {
-  auto device = device_of(s.device, why_cpu);
-  if (!device) return device.error();
-  auto models = models_of(s, *device);
+  auto devices = devices_of(s.device, why_cpu);
+  if (!devices) return devices.error();
+  auto models = models_of(s, devices->front());
   if (!models) return models.error();
   const auto slo = core::parse_objective(s.slo);
   if (!slo) return slo.error();
@@ -83,14 +112,25 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   if (!kv) return kv.error();
   const auto activations = core::parse_activations(s.activations);
   if (!activations) return activations.error();
-  if (const auto ok = core::check_activations(*device, *activations); !ok) return ok.error();
+  for (const auto& device : *devices)
+    if (const auto ok = core::check_activations(device, *activations); !ok) return ok.error();
   actors::service_options o;
   o.models = std::move(*models);
-  o.owner = {s, queue, std::move(*device)};
+  o.owner = {s, queue, devices->front()};
+  o.devices = std::move(*devices);
   o.owner.slo = *slo;
   o.owner.kv = *kv;
   o.owner.activations = *activations;
   return o;
+}
+
+core::result<> set_copies(actors::service_options& o, std::uint32_t copies) {
+  if (o.owner.device == "sim") o.devices.assign(copies, "sim");
+  if (copies > o.devices.size())
+    return bad_param("replicas", "--replicas {}: --device names {} device{}", copies, o.devices.size(),
+                     o.devices.size() == 1 ? "" : "s");
+  o.copies = copies;
+  return {};
 }
 
 }  // namespace weir::apps

@@ -18,4 +18,8 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
                                                          const core::queue_settings& queue,
                                                          std::string& why_cpu);
 
+// Sets how many copies of each model are served. Simulated devices are as many as it takes. Error: there are
+// fewer devices than copies.
+core::result<> set_copies(actors::service_options& o, std::uint32_t copies);
+
 }  // namespace weir::apps

@@ -68,7 +68,7 @@ class serving {
  public:
   serving(const core::server_settings& o, actors::service_options s, net::server_options n,
           net::key_file keys)
-      : device_(s.owner.device),
+      : devices_(s.devices),
         shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
@@ -108,7 +108,9 @@ class serving {
     }
     service_.memory()->set_limit(*for_clients);
     return_memory();
-    if (device_.starts_with("cuda:")) watch_device();
+    for (const auto& device : devices_)
+      if (device.starts_with("cuda:")) watched_.push_back({device, {}});
+    if (!watched_.empty()) watch_devices();
     spdlog::info("clients may make the process hold {}", core::size_text(*for_clients));
     const auto models = service_.models();
     std::string names;
@@ -169,13 +171,13 @@ class serving {
     key_trouble_ = why;
   }
 
-  void watch_device() {
-    const auto line = watch_.tick(kernels::cuda_state(std::atoi(device_.c_str() + 5)));
-    if (line)
-      spdlog::log(line->slower ? spdlog::level::warn : spdlog::level::info, "{}: {}", device_, line->text);
+  void watch_devices() {
+    for (auto& [device, watch] : watched_)
+      if (const auto line = watch.tick(kernels::cuda_state(std::atoi(device.c_str() + 5))))
+        spdlog::log(line->slower ? spdlog::level::warn : spdlog::level::info, "{}: {}", device, line->text);
     watch_timer_.expires_after(actors::device_watch::every);
     watch_timer_.async_wait([this](boost::system::error_code ec) {
-      if (!ec) watch_device();
+      if (!ec) watch_devices();
     });
   }
 
@@ -218,7 +220,12 @@ class serving {
     return exit_of(e);
   }
 
-  const std::string device_;  // as the options name it: "cuda:0"
+  struct watched {
+    std::string device;
+    actors::device_watch watch;
+  };
+  const std::vector<std::string> devices_;
+  std::vector<watched> watched_;
   actors::system_time clock_;
   boost::asio::io_context io_{1};
   net::shards shards_;  // must outlive the service, whose streams post to them
@@ -229,7 +236,6 @@ class serving {
   net::key_file keys_;
   std::string key_trouble_;  // why the keys could not be read, as it was last said; empty: they were
   net::memory_returner returner_;
-  actors::device_watch watch_;
   const core::server_settings& settings_;
   bool draining_ = false;
   int exit_ = exit_code::done;
@@ -249,6 +255,10 @@ int run(const serve_options& o) {
       return exit_of(e);
     }
   show_device(why_cpu);
+  if (const auto ok = set_copies(*service, o.server.replicas); !ok) {
+    std::cerr << ok.error().message << '\n';
+    return exit_of(ok.error());
+  }
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};

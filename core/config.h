@@ -91,6 +91,7 @@ struct listener_settings {
 
 struct server_settings : listener_settings {
   std::uint32_t io_threads = 1;
+  std::uint32_t replicas = 1;
   queue_settings queue;
   std::string api_key_file;
   std::string token_secret_file;
@@ -209,8 +210,8 @@ void visit_settings(engine_settings& s, V&& v) {
       s.model);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
-          "sim[:K=V,...]",
-          "DEVICE"},
+          "sim[:K=V,...]; several with commas: models are spread over them",
+          "DEVICE[,DEVICE...]"},
          s.device);
   visit_settings(static_cast<device_settings&>(s), v);
   const auto memory = in_group("Memory and batching", v);
@@ -294,6 +295,11 @@ void visit_settings(server_settings& s, V&& v) {
           "powers of 1024; auto: what the cgroup allows, or the machine has",
           "bytes", 0, 0, "auto", true},
          s.max_memory);
+  in_group("Models", v)({"replicas",
+                         "copies of each model, on as many devices: a job goes where its first token is "
+                         "predicted soonest",
+                         "copies", 1, 64},
+                        s.replicas);
   visit_settings(s.queue, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   network(

@@ -58,12 +58,13 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
   if (!opened) return opened.error();
   const auto& model = *opened;
   core::system_clock time;
-  core::engine e(std::move(model->weights), core::token_table(*model->served.tokenizer), model->config, time);
+  core::engine e(std::move(model->weights), core::token_table(*model->served->tokenizer), model->config,
+                 time);
   std::vector<boost::json::object> out;
   for (const auto streams : o.streams) {
     loop_options l = o.loop;
     l.streams = streams;
-    const auto f = run_closed_loop(e, *model->served.tokenizer, time, l);
+    const auto f = run_closed_loop(e, *model->served->tokenizer, time, l);
     if (f.failed)
       return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
     out.push_back(figures_of(f.tokens_per_s, f.gaps_ms, f.first_ms));

@@ -99,7 +99,7 @@ core::result<std::unique_ptr<subject>> open(const slo_options& o) {
     if (!spec) return spec.error();
     s->model->weights = core::make_sim_model(*spec, [at = &s->spent](core::duration d) { at->spend(d); });
     // one token a word, as the questions count them
-    s->model->served.tokenizer = core::make_numbered_tokenizer(core::sim_vocab_size);
+    s->model->served->tokenizer = core::make_numbered_tokenizer(core::sim_vocab_size);
     s->simulated = true;
   }
   auto owner = service->owner;
@@ -115,8 +115,8 @@ core::result<boost::json::object> measure(subject& s, const slo_options& o, std:
   l.streams = clients;
   l.slo = s.slo;
   core::engine e(std::make_unique<lent_model>(*s.model->weights),
-                 core::token_table(*s.model->served.tokenizer), config, s.time());
-  const auto f = run_closed_loop(e, *s.model->served.tokenizer, s.time(), l);
+                 core::token_table(*s.model->served->tokenizer), config, s.time());
+  const auto f = run_closed_loop(e, *s.model->served->tokenizer, s.time(), l);
   if (f.failed) return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
   const auto good = f.answers > 0 ? static_cast<double>(f.good) / static_cast<double>(f.answers) : 0;
   return boost::json::object{{"rows", name},

@@ -134,27 +134,28 @@ void append_pages(prometheus_text& out, const figures& models) {
   }
 }
 
-void append_device_memory(prometheus_text& out, const figures& models) {
-  out.family("weir_device_memory_bytes", type::gauge, "Memory that a model takes of its device, by use.");
-  for (const auto& m : models) {
-    const auto used = [&](std::string_view use, std::uint64_t bytes) {
-      out.sample({{"model_name", m.name}, {"device", m.device}, {"use", use}}, bytes);
-    };
-    used("weights", m.memory.weights);
-    used("pages", m.memory.pages);
-    used("workspaces", m.memory.workspaces);
-    used("runtime", m.memory.runtime);
-  }
-  // all models are on one device, and the last load is the latest measurement
-  const auto of_device = [&](std::string_view name, std::string_view help, auto member) {
+void append_device_memory(prometheus_text& out, const figures& models,
+                          const std::vector<actors::device_memory>& devices) {
+  out.family("weir_device_memory_bytes", type::gauge, "Memory that a model takes of a device, by use.");
+  for (const auto& m : models)
+    for (const auto& d : m.memory) {
+      const auto used = [&](std::string_view use, std::uint64_t bytes) {
+        out.sample({{"model_name", m.name}, {"device", d.device}, {"use", use}}, bytes);
+      };
+      used("weights", d.use.weights);
+      used("pages", d.use.pages);
+      used("workspaces", d.use.workspaces);
+      used("runtime", d.use.runtime);
+    }
+  const auto of_devices = [&](std::string_view name, std::string_view help, auto member) {
     out.family(name, type::gauge, help);
-    if (!models.empty()) out.sample({{"device", models.back().device}}, models.back().memory.*member);
+    for (const auto& d : devices) out.sample({{"device", d.device}}, d.use.*member);
   };
-  of_device("weir_device_memory_free_bytes",
-            "Free memory of the device after the last load; 0 where models lie in host memory.",
-            &actors::memory_use::free);
-  of_device("weir_device_memory_total_bytes",
-            "Memory of the whole device; 0 where models lie in host memory.", &actors::memory_use::total);
+  of_devices("weir_device_memory_free_bytes",
+             "Free memory of a device after its last load; 0 where models lie in host memory.",
+             &actors::memory_use::free);
+  of_devices("weir_device_memory_total_bytes",
+             "Memory of the whole device; 0 where models lie in host memory.", &actors::memory_use::total);
 }
 
 // ---- of clients and the process
@@ -219,7 +220,7 @@ std::string metrics_text(const server_state& all) {
   append_objective(out, models);
   append_jobs(out, models);
   append_pages(out, models);
-  append_device_memory(out, models);
+  append_device_memory(out, models, all.service.devices());
   append_clients(out, all);
   append_process(out, all);
   return text;

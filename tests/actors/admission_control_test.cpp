@@ -131,8 +131,8 @@ TEST_CASE(
     if (!no) admission.job_done(0);
     return no;
   };
-  auto first = std::make_shared<actors::waiting_prompt>(admission);
-  first->counts(100);
+  auto first = std::make_shared<actors::waiting_prompt>();
+  first->counts(admission, 100);
   REQUIRE(admission.admit("m", 100, 2).has_value());
   CHECK(full());
   auto second = first;

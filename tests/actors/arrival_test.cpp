@@ -36,7 +36,22 @@ struct counting_tokenizer final : core::tokenizer {
   mutable int texts = 0;
 };
 
-// A model whose owner takes jobs and does nothing, and a request for `choices` choices.
+// Takes jobs and does nothing.
+struct idle_port final : engine_port {
+  bool submit(core::job j, job_stream::owner_end) override {
+    if (no_memory_from == entered.size()) throw std::bad_alloc();
+    if (full_from == entered.size()) return false;
+    entered.push_back(std::move(j));
+    return true;
+  }
+  void cancel(const core::job_id&, core::finish_reason) override {}
+  void pause(job_stream::owner_end) override {}
+
+  std::vector<core::job> entered;
+  std::size_t no_memory_from = 100, full_from = 100;
+};
+
+// A model with a place that takes jobs and does nothing, and a request for `choices` choices.
 struct arrival_rig {
   explicit arrival_rig(std::uint32_t choices, std::uint32_t batch = 4,
                        const core::queue_settings& room = {.queue = 4, .queue_tokens = 1000}) {
@@ -44,12 +59,9 @@ struct arrival_rig {
     model->info.vocab_size = 1000;
     model->context = 4096;
     model->tokenizer = text;
-    model->admission = std::make_unique<admission_control>(batch, room);
-    model->submit = [this](core::job j, const job_stream::owner_end&) {
-      if (entered.size() == room_in_mailbox) throw std::bad_alloc();
-      entered.push_back(std::move(j));
-    };
-    model->cancel = [](const core::job_id&, core::finish_reason) {};
+    place->admission = std::make_unique<admission_control>(batch, room);
+    place->port = port;
+    model->places.push_back(place);
     a.asked.input = std::string(100, 'x');
     a.asked.sampling.seed = 7;
     a.model = model;
@@ -64,7 +76,7 @@ struct arrival_rig {
   // How many more jobs the admission lets in.
   std::uint32_t free_places() {
     std::uint32_t n = 0;
-    while (model->admission->admit("m", 1)) ++n;
+    while (place->admission->admit("m", 1)) ++n;
     return n;
   }
 
@@ -72,8 +84,9 @@ struct arrival_rig {
   std::shared_ptr<tests::manual_clock> clock = std::make_shared<tests::manual_clock>();
   std::shared_ptr<counting_tokenizer> text = std::make_shared<counting_tokenizer>();
   std::shared_ptr<served_model> model = std::make_shared<served_model>();
-  std::vector<core::job> entered;
-  std::size_t room_in_mailbox = 100;
+  std::shared_ptr<model_place> place = std::make_shared<model_place>();
+  std::shared_ptr<idle_port> port = std::make_shared<idle_port>();
+  std::vector<core::job>& entered = port->entered;
   arrival a;
 };
 
@@ -108,7 +121,7 @@ TEST_CASE("arrival: without a seed each choice draws with its own") {
 
 TEST_CASE("arrival: where there is no room for all choices none enters, and the admission is as it was") {
   arrival_rig r(3, 2, {.queue = 2});
-  REQUIRE(r.model->admission->admit("m", 1, 2).has_value());
+  REQUIRE(r.place->admission->admit("m", 1, 2).has_value());
   r.a.bring_in();
   r.run();
   CHECK(r.entered.empty());
@@ -230,7 +243,7 @@ TEST_CASE("arrival: what a job's parameters take is counted, once for each job")
 
 TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {
   arrival_rig r(3, 4, {.queue = 0});
-  r.room_in_mailbox = 1;
+  r.port->no_memory_from = 1;
   CHECK_THROWS_AS(r.a.bring_in(), std::bad_alloc);
   r.a.refuse(core::make_error(core::errc::overloaded, "out of memory"));
   r.run();
@@ -238,6 +251,67 @@ TEST_CASE("arrival: what throws in the middle gives back the places of those tha
   CHECK(r.a.choices[1]->now == phase::refused);
   CHECK(r.a.choices[2]->now == phase::refused);
   CHECK(r.free_places() == 3);
+}
+
+TEST_CASE("arrival: where the mailbox is full, jobs are refused, and their places are given back") {
+  arrival_rig r(3, 4, {.queue = 0});
+  r.port->full_from = 1;
+  r.a.bring_in();
+  r.run();
+  CHECK(r.a.choices[0]->now == phase::running);
+  for (const std::size_t i : {1, 2}) {
+    REQUIRE(r.a.choices[i]->now == phase::refused);
+    CHECK(r.a.choices[i]->why_refused.code == core::errc::overloaded);
+  }
+  CHECK(r.free_places() == 3);
+}
+
+TEST_CASE("arrival: a place that is down gets no job, and where all are down the reason is said") {
+  arrival_rig r(1, 4, {.queue = 4});
+  const auto second = std::make_shared<model_place>();
+  second->engine = engine_id{1};
+  second->admission = std::make_unique<admission_control>(4, core::queue_settings{.queue = 4});
+  const auto other = std::make_shared<idle_port>();
+  second->port = other;
+  r.model->places.push_back(second);
+  const auto enter = [&] {
+    arrival_rig next(1);
+    next.a.model = r.model;
+    next.a.bring_in();
+    next.run();
+    return next.a.choices[0];
+  };
+  r.place->admission->close(core::make_error(core::errc::unavailable, "no light"));
+  for (int i = 0; i < 8; ++i) CHECK(enter()->now == phase::running);
+  CHECK(other->entered.size() == 8);
+  second->admission->close(core::make_error(core::errc::unavailable, "no light"));
+  const auto refused = enter();
+  REQUIRE(refused->now == phase::refused);
+  CHECK(refused->why_refused.code == core::errc::unavailable);
+  CHECK(refused->why_refused.message == "no light");
+  r.place->admission->reopen();
+  CHECK(enter()->now == phase::running);
+  CHECK(r.entered.size() == 1);
+}
+
+TEST_CASE("arrival: a model's second place takes what the first has no room for, and then nobody does") {
+  arrival_rig first(1, 1, {.queue = 0});
+  const auto second = std::make_shared<model_place>();
+  second->engine = engine_id{1};
+  second->admission = std::make_unique<admission_control>(1, core::queue_settings{.queue = 0});
+  const auto other = std::make_shared<idle_port>();
+  second->port = other;
+  for (int job = 0; job < 3; ++job) {
+    arrival_rig r(1);
+    first.model->places = {first.place, second};
+    r.a.model = first.model;
+    r.a.bring_in();
+    r.run();
+    CHECK(first.entered.size() + other->entered.size() ==
+          std::min<std::size_t>(2, static_cast<std::size_t>(job) + 1));
+    CHECK(r.a.choices[0]->now == (job < 2 ? phase::running : phase::refused));
+  }
+  CHECK(first.entered.size() == 1);
 }
 
 TEST_CASE("arrival: a key's prefixes are its own, whatever salt another chooses") {

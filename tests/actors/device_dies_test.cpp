@@ -111,8 +111,8 @@ TEST_CASE("a server whose device dies", "[.]") {
   if (ready) {
     CHECK(after->ended().reason == core::finish_reason::length);
   } else {
-    REQUIRE(after->ended().fault);
-    CHECK(after->ended().fault->message == f.service->ready().reason);
+    REQUIRE(after->state() == phase::refused);
+    CHECK(after->refusal().message == f.service->ready().reason);
   }
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unac
     o.reserve_bytes = reserve;
     const auto before = b->memory(b->self);
     const auto m = open(o, b).value();
-    const memory_use& use = m->served.memory;
+    const memory_use& use = m->place->memory;
     const auto after = b->memory(b->self);
     CAPTURE(reserve / mb, use.weights, use.pages, use.workspaces, use.runtime, use.free);
     CHECK(use.weights == m->weights->info().weight_bytes);

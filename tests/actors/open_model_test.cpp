@@ -66,11 +66,11 @@ TEST_CASE("the option --kv-type decides what pages store, and what they take") {
   const auto use = [&](const char* type) {
     const auto m = open(type);
     REQUIRE(m.has_value());
-    const auto& [served, info] = std::tie((*m)->served, (*m)->weights->info());
-    CHECK(served.memory.pages == 10 * info.page_bytes);
-    CHECK(served.memory.host_pages == (1u << 20) / info.page_bytes * info.page_bytes);
-    CHECK(served.memory.kv_type == info.kv_type);
-    return served.memory;
+    const auto& [place, info] = std::tie(*(*m)->place, (*m)->weights->info());
+    CHECK(place.memory.pages == 10 * info.page_bytes);
+    CHECK(place.memory.host_pages == (1u << 20) / info.page_bytes * info.page_bytes);
+    CHECK(place.memory.kv_type == info.kv_type);
+    return place.memory;
   };
   CHECK(use("auto").kv_type == "f32");
   CHECK(use("q8").kv_type == "q8");
@@ -117,10 +117,10 @@ TEST_CASE("a file that declares a context of millions of tokens takes the pages 
   };
   const auto m = open();
   REQUIRE(m.has_value());
-  CHECK((*m)->served.context == 262'144);
-  CHECK((*m)->served.memory.pages == 262'144 / core::page_tokens * (*m)->weights->info().page_bytes);
+  CHECK((*m)->served->context == 262'144);
+  CHECK((*m)->place->memory.pages == 262'144 / core::page_tokens * (*m)->weights->info().page_bytes);
   o.max_seq_len = 300'000;  // asked for
-  CHECK((*open())->served.context == 300'000);
+  CHECK((*open())->served->context == 300'000);
 }
 
 }  // namespace weir::tests::open_model_test

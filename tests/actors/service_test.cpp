@@ -293,7 +293,10 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   fails();
   f.run_until([&] { return !f.service->ready().ready; });
   CHECK(f.service->ready().reason.find("fault=device@5") != std::string::npos);
-  fails();  // at once: nothing is computed any more
+  const auto late = f.submit(ask("x", 1000));  // nothing is computed any more
+  f.run_to_end(late);
+  REQUIRE(late->state() == phase::refused);
+  CHECK(late->refusal().code == core::errc::unavailable);
   CHECK(f.service->seen().count() == 2);
   f.run_until([&] {
     const std::lock_guard held(lock);
@@ -391,8 +394,9 @@ TEST_CASE("a device that fails takes every model on it along, and all start agai
   CHECK(f.service->ready().reason.find("twice within a minute") != std::string::npos);
   const auto refused = f.submit(to_other);
   f.run_to_end(refused);
-  REQUIRE(refused->ended().fault);
-  CHECK(refused->ended().fault->message.find("twice within a minute") != std::string::npos);
+  REQUIRE(refused->state() == phase::refused);
+  CHECK(refused->refusal().code == core::errc::unavailable);
+  CHECK(refused->refusal().message.find("twice within a minute") != std::string::npos);
 }
 
 TEST_CASE("a device that fails again after more than a minute is started again") {

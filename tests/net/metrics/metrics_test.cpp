@@ -128,6 +128,33 @@ TEST_CASE("metrics: models have a label each, whatever their names, and there ma
   CHECK(none.value("weir_ready") == 0);
 }
 
+TEST_CASE("metrics: a model with copies has one sample of each family, and each device one") {
+  world here(6);
+  actors::service_options o;
+  o.models.push_back({"m", "sim:rate=1000", false});
+  o.owner.device = "sim";
+  o.devices = {"sim", "sim", "sim"};
+  o.copies = 3;
+  const auto service = here.make_service(std::move(o));
+  const auto state = std::make_shared<net::server_state>(*service, net::server_options{});
+  std::vector<std::shared_ptr<actors::job_stream>> jobs;
+  for (int i = 0; i < 9; ++i) {
+    auto r = actors::request();
+    r.input = "x";
+    r.max_tokens = 5;
+    jobs.push_back(service->submit(std::move(r), here.get_executor(), [] {}));
+  }
+  REQUIRE(here.run([&] {
+    return std::ranges::all_of(jobs,
+                               [](const auto& j) { return j->state() == actors::job_stream::phase::done; });
+  }));
+  here.run([] { return false; }, 1s);
+  const prometheus_reader m(net::metrics_text(*state));  // which takes no sample twice
+  CHECK(m.value("weir_generation_tokens_total", of_model("m")) == 45);
+  CHECK(ended(m, "length", "m") == 9);
+  CHECK(m.families.at("weir_device_memory_total_bytes").samples.size() == 1);
+}
+
 TEST_CASE("metrics: what clients do over sockets is counted once, and as /v1/stats has it") {
   server_fixture f(slow());
   http_client h(f.port());

@@ -1,0 +1,47 @@
+// host.h — where engines run: a device of this process (gpu_owner.h), as everybody but its owner sees it.
+//
+// Thread safety: any thread. The destructor ends every job of the host's engines with an error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/board.h"
+#include "actors/job_stream.h"
+#include "actors/served_model.h"
+#include "core/error.h"
+
+namespace weir::actors {
+
+// A model to load.
+struct model_spec {
+  std::string name;           // the name that clients use
+  std::string source;         // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
+  bool force_chatml = false;  // use the ChatML template instead of the model's own
+};
+
+// Progress of a load, in bytes. Called on the thread that loads.
+using model_progress = std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)>;
+
+class host {
+ public:
+  host() = default;
+  host(const host&) = delete;
+  host& operator=(const host&) = delete;
+  virtual ~host() = default;
+
+  // cpu, reference, cuda:N, sim. Two hosts may have the same.
+  virtual const std::string& device() const noexcept = 0;
+
+  // Loads a model and makes its engine. `done` gets the model with one place, or the error, posted to `ex`.
+  using opened = core::result<std::shared_ptr<const served_model>>;
+  virtual void open(model_spec spec, model_progress progress, executor ex,
+                    std::function<void(opened)> done) = 0;
+
+  // What the host publishes; lives as long as the host.
+  virtual const board& published() const noexcept = 0;
+};
+
+}  // namespace weir::actors

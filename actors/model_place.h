@@ -1,0 +1,50 @@
+// model_place.h — an engine that runs a model, as jobs see it.
+//
+// Thread safety: any thread. A place is immutable once served and shared by pointer; `admission` has state,
+// which is atomic.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "actors/admission_control.h"
+#include "actors/job_stream.h"
+#include "actors/memory_use.h"
+#include "core/job.h"
+
+namespace weir::actors {
+
+// Identity of an engine. No two engines of a process have the same, also when one of them is gone. An engine
+// that is made anew after a fault keeps it.
+enum class engine_id : std::uint64_t {};
+
+// The way to an engine, on whichever host it is (host.h). Any thread. Where the host is gone, nothing
+// happens: it has ended all of its jobs.
+class engine_port {
+ public:
+  engine_port() = default;
+  engine_port(const engine_port&) = delete;
+  engine_port& operator=(const engine_port&) = delete;
+  virtual ~engine_port() = default;
+
+  // Sends a job, whose output the host writes to `end`. False: the host's mailbox is full, and nothing was
+  // sent. REQUIRES: job.sink is null.
+  virtual bool submit(core::job job, job_stream::owner_end end) = 0;
+  // Asks to end a job. May throw where there is no room for the message.
+  virtual void cancel(const core::job_id& id, core::finish_reason why) = 0;
+  // Asks to read whether a job has to pause. At most one such question of a job is on its way.
+  virtual void pause(job_stream::owner_end end) = 0;
+};
+
+struct model_place {
+  engine_id engine{};
+  std::string device;  // cpu, reference, cuda:N, sim
+  memory_use memory;   // bytes that the model takes there
+  // Most tokens of a sequence: the smallest of the model's context, --max-seq-len and the page pool.
+  std::uint32_t context = 0;
+  std::unique_ptr<admission_control> admission;  // never null
+  std::shared_ptr<engine_port> port;             // never null once it is served
+};
+
+}  // namespace weir::actors

@@ -1,0 +1,77 @@
+#include "core/fleet/pick.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+namespace weir::core {
+namespace {
+
+constexpr double crowded_above = 1.25;  // times the mean of jobs
+// A place is near the best if its first token is predicted within both of these, and far if it is predicted
+// later than both of those.
+constexpr double near_share = 1.05, near_s = 0.005;
+constexpr double far_share = 2, far_s = 0.05;
+
+double first_token_s(const place_load& p, std::uint32_t prompt_tokens) {
+  const double prompt = p.prompt_tokens_per_s > 0 ? prompt_tokens / p.prompt_tokens_per_s : 0;
+  return std::chrono::duration<double>(p.wait).count() + prompt;
+}
+
+// The finaliser of MurmurHash3 (A. Appleby), over a sum of both.
+std::uint64_t mixed(std::uint64_t place, std::uint64_t beginning) {
+  auto h = place * 0x9E37'79B9'7F4A'7C15 + beginning;
+  h = (h ^ h >> 33) * 0xFF51'AFD7'ED55'8CCD;
+  h = (h ^ h >> 33) * 0xC4CE'B9FE'1A85'EC53;
+  return h ^ h >> 33;
+}
+
+// Most jobs of a place that is not crowded. The emptiest place never is.
+double most_jobs(std::span<const place_load> places, std::uint32_t jobs) {
+  double all = jobs, least = std::numeric_limits<double>::infinity();
+  for (const auto& p : places) all += p.jobs, least = std::min<double>(least, p.jobs);
+  return std::max(std::ceil(crowded_above * all / static_cast<double>(places.size())), least + jobs);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_t jobs,
+                                std::uint32_t prompt_tokens, std::uint64_t beginning) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  struct choice {
+    bool far;
+    int crowd;           // 0: none; 1: more jobs than others; 2: no seat
+    double first_s;      // 0: near the best
+    std::uint32_t jobs;  // 0: no crowd
+    std::uint64_t turn;
+    std::uint32_t index;
+  };
+  std::vector<choice> order;
+  const double most = most_jobs(places, jobs);
+  double best = none, best_calm = none;
+  for (std::uint32_t i = 0; i < places.size(); ++i) {
+    const auto& p = places[i];
+    const int crowd = p.jobs + jobs > std::max(p.seats, jobs) ? 2 : p.jobs + jobs > most ? 1 : 0;
+    order.push_back(
+        {false, crowd, first_token_s(p, prompt_tokens), crowd > 0 ? p.jobs : 0, mixed(p.name, beginning), i});
+    best = std::min(best, order.back().first_s);
+  }
+  for (auto& c : order) {
+    c.far = c.first_s > std::max(far_share * best, best + far_s);
+    if (!c.far && c.crowd == 0) best_calm = std::min(best_calm, c.first_s);
+  }
+  for (auto& c : order)
+    if (!c.far && c.crowd == 0 && c.first_s <= std::max(near_share * best_calm, best_calm + near_s))
+      c.first_s = 0;
+  std::ranges::sort(order, [](const choice& a, const choice& b) {
+    return std::tie(a.far, a.crowd, a.first_s, a.jobs, b.turn, a.index) <
+           std::tie(b.far, b.crowd, b.first_s, b.jobs, a.turn, b.index);
+  });
+  std::vector<std::uint32_t> out;
+  for (const auto& c : order) out.push_back(c.index);
+  return out;
+}
+
+}  // namespace weir::core

@@ -1,0 +1,35 @@
+// pick.h — which of the places of a model takes a job, where the model runs in several.
+//
+// A job goes where its first token is predicted soonest, with two thoughts beside:
+//   - Equal beginnings of prompts meet. Where several places are about as quick, the beginning's hash chooses
+//     among them, so that a conversation finds the pages that its last answer left (rendezvous hashing: D.
+//     Thaler, C. Ravishankar, «Using name-based mappings to increase hit rates», 1998).
+//   - One beginning that everybody uses does not fill one place while others stand idle: a place with a
+//     quarter more jobs than the mean comes behind the others (V. Mirrokni et al., «Consistent hashing with
+//     bounded loads», 2018), and a place with no seat behind these; but for places that are far slower.
+//
+// Thread safety: a pure function; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/clock.h"
+
+namespace weir::core {
+
+struct place_load {
+  std::uint64_t name = 0;          // the place keeps it; no two places of a model have the same
+  std::uint32_t jobs = 0;          // that run or wait there
+  std::uint32_t seats = 1;         // jobs that can run there at a time
+  duration wait{};                 // predicted, of a job that came now
+  double prompt_tokens_per_s = 0;  // 0: not known yet
+};
+
+// Indices of the places, the best one first. `jobs`: that come together and stay together. `beginning`: a
+// hash of the first tokens of their prompt.
+std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_t jobs,
+                                std::uint32_t prompt_tokens, std::uint64_t beginning);
+
+}  // namespace weir::core
