@@ -34,6 +34,7 @@ struct made {
   std::uint64_t bytes = 0;  // charged for it
   std::shared_ptr<waiting_prompt> prompt;
   std::shared_ptr<const std::string> prompt_text;  // null: nobody asked for it
+  std::optional<pausable_jobs::place> pausable;    // empty: it may not pause
 };
 
 // The jobs of a request, until they are submitted.
@@ -116,6 +117,10 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
     m.bytes = each;
     m.prompt = prompt;
     m.prompt_text = text;
+    if (!a.asked.may_pause) continue;
+    auto place = a.model->admission->pausable.take(a.model->name, a.asked.who.key);
+    if (!place) return place.error();
+    m.pausable.emplace(std::move(*place));
   }
   return {};
 }
@@ -198,6 +203,7 @@ void arrival::bring_in() {
     const auto& s = m.stream;
     s->taken_by = model;
     s->prompt = m.prompt;
+    s->pausable = std::move(m.pausable);
     s->deadline = m.job.deadline;
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();
