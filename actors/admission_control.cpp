@@ -36,8 +36,7 @@ core::result<void> admission_control::admit(std::string_view model, std::uint32_
 }
 
 core::error admission_control::full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const {
-  const auto places = places_.load(relaxed);
-  const double wait = wait_for_place(places == 0 ? 0 : places + choices - 1);
+  const double wait = wait_for(turns(choices));
   if (choices == 1)
     return overloaded(
         wait, fmt::format("{} has {} jobs running or waiting, and takes no more for now", model, jobs));
@@ -71,8 +70,21 @@ std::optional<core::error> admission_control::closed() const {
 }
 
 std::uint32_t admission_control::waiting() const noexcept {
-  const auto jobs = jobs_.load(relaxed);
-  return jobs > batch_ ? jobs - batch_ : 0;
+  return active() > batch_ ? turns(line(batch_)) : 0;
+}
+
+std::uint32_t admission_control::active() const noexcept {
+  return jobs_.load(relaxed) + returned_.load(relaxed);
+}
+
+std::uint32_t admission_control::returning() const noexcept {
+  const auto returned = returned_.load(relaxed);
+  return returned - std::min(returned, running_again_.load(relaxed));
+}
+
+std::uint32_t admission_control::line(std::uint32_t places) const noexcept {
+  const auto jobs = active();
+  return jobs - std::min(jobs, places + returning());
 }
 
 std::uint32_t admission_control::seats() const noexcept {
@@ -81,8 +93,7 @@ std::uint32_t admission_control::seats() const noexcept {
 }
 
 core::duration admission_control::predicted_wait() const noexcept {
-  const double s =
-      std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place(jobs_.load(relaxed)));
+  const double s = std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place());
   return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
 }
 
@@ -91,19 +102,34 @@ double admission_control::wait_for_prompts(std::uint64_t tokens) const noexcept 
   return rate > 0 ? static_cast<double>(tokens) / rate : 0;
 }
 
-double admission_control::wait_for_place(std::uint32_t jobs) const noexcept {
+double admission_control::wait_for_place() const noexcept {
   const auto places = places_.load(relaxed);
+  if (places == 0 || active() < places) return 0;
+  return wait_for(turns(line(places) + 1));
+}
+
+double admission_control::wait_for(std::uint32_t free_places) const noexcept {
   const double rate = rate_.load(relaxed);
-  if (places == 0 || jobs < places || rate <= 0) return 0;
-  return (jobs - places + 1.0) * answer_.load(relaxed) / rate;
+  return rate > 0 ? free_places * answer_.load(relaxed) / rate : 0;
 }
 
 void admission_control::prompt_done(std::uint32_t prompt_tokens) noexcept {
   prompt_tokens_.fetch_sub(prompt_tokens, relaxed);
 }
 
-void admission_control::job_done(std::uint32_t output_tokens) noexcept {
-  jobs_.fetch_sub(1, relaxed);
+void admission_control::leave(standing was) noexcept {
+  if (was == standing::counted) jobs_.fetch_sub(1, relaxed);
+  if (was == standing::returned) returned_.fetch_sub(1, relaxed);
+}
+
+admission_control::standing admission_control::job_paused(standing was, bool now) noexcept {
+  leave(was);
+  if (!now) returned_.fetch_add(1, relaxed);
+  return now ? standing::paused : standing::returned;
+}
+
+void admission_control::job_done(std::uint32_t output_tokens, standing was) noexcept {
+  leave(was);
   if (output_tokens == 0) return;  // the job never ran
   const double mean = answer_.load(relaxed);
   answer_.store(mean == 0 ? output_tokens : mean + newest_answer * (output_tokens - mean), relaxed);
@@ -113,6 +139,8 @@ void admission_control::set_pace(const pace& p) noexcept {
   places_.store(p.places, relaxed);
   prompt_rate_.store(p.prompt_tokens_per_s, relaxed);
   rate_.store(p.tokens_per_s, relaxed);
+  const auto returned = returned_.load(relaxed);  // which the owner alone changes
+  running_again_.store(returned - std::min(returned, p.returning), relaxed);
 }
 
 }  // namespace weir::actors

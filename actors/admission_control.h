@@ -8,12 +8,17 @@
 // The predicted wait is the wait of its text (text_pool.h) plus the longer of two times, since prompts are
 // computed while places become free:
 //   - prompt tokens not computed / prompt tokens computed a second
-//   - (jobs - places + 1) * mean tokens of an answer / tokens sampled a second, if jobs >= places; else 0
+//   - places that have to become free first * mean tokens of an answer / tokens sampled a second
 //
 // Places are the sequences that can run at once: the size of the batch, or the number that run while jobs
-// wait beside a batch that is not full, because pages are short. Rates are measured over the last half minute
-// of work (pace_meter.h). What was not measured yet predicts no wait. The prediction ignores priorities, so
-// jobs of a high priority wait less.
+// wait beside a batch that is not full, because pages are short. While one is free, none has to become free.
+// Else one does for the job itself, one for each job of the line, and one for each job that returns from a
+// pause and has its turn before one of these. Rates are measured over the last half minute of work
+// (pace_meter.h). What was not measured yet predicts no wait. The prediction ignores priorities, so jobs of a
+// high priority wait less.
+//
+// A job that pauses leaves limit 1 for good: while it is paused it keeps nobody waiting, and once it returns
+// it takes turns with the line (core/schedule/scheduler.h). How many jobs may do so is bounded by `pausable`.
 //
 // A prompt counts as not computed until the first token of one of its jobs is delivered, or all of them have
 // ended. The choices of a request are admitted together or not at all. They share one prompt, which counts
@@ -23,6 +28,7 @@
 // the same moment, a few more than limits 2 and 3 allow may be admitted.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -30,6 +36,7 @@
 #include <string_view>
 #include <utility>
 
+#include "actors/pausable_jobs.h"
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/error.h"
@@ -42,11 +49,30 @@ class admission_control {
   struct pace {
     std::uint32_t places = 0;
     double prompt_tokens_per_s = 0, tokens_per_s = 0;
+    std::uint32_t returning = 0;  // jobs whose pause is over and that wait for a place
+  };
+
+  // What admission counts an admitted job among.
+  enum class standing : std::uint8_t {
+    counted,  // it was never paused: limit 1 counts it
+    paused,
+    returned  // its pause is over: it runs, or waits in turn with the line
   };
 
   // `batch`: jobs that run at once. `limits`: bounds of the jobs that wait.
   admission_control(std::uint32_t batch, const core::queue_settings& limits)
-      : batch_(batch), limits_(limits) {}
+      : pausable(batch + limits.queue, pausable_share * (batch + limits.queue)),
+        batch_(batch),
+        limits_(limits) {}
+
+  // The jobs that may pause: of each key as many as the batch and `queue` allow together, of all keys
+  // pausable_share times as many.
+  pausable_jobs pausable;
+  static constexpr std::uint32_t pausable_share = 4;
+  // Most jobs that are admitted and not done.
+  static constexpr std::uint64_t most_jobs(std::uint32_t batch, std::uint32_t queue) {
+    return (1 + std::uint64_t{pausable_share}) * (batch + queue);
+  }
 
   // Admits the choices of a request, or returns an error: overloaded, or bad_param for more choices than the
   // limits ever allow. `model`: its name, for messages. Once admitted, job_done() must follow for each
@@ -61,11 +87,12 @@ class admission_control {
   // Limit 3 for a job whose text has to wait for `before` first: overloaded, or success. Admits nothing.
   core::result<void> check_wait(std::string_view model, core::duration before) const;
 
-  std::uint32_t jobs() const noexcept { return jobs_.load(std::memory_order_relaxed); }  // admitted, not done
-  std::uint32_t seats() const noexcept;    // jobs that can run at once
-  std::uint32_t waiting() const noexcept;  // admitted jobs beyond the size of the batch
+  std::uint32_t active() const noexcept;  // jobs that run or wait
+  std::uint32_t seats() const noexcept;  // jobs that can run at once
   // Prompt tokens computed a second; 0: not known yet.
   double prompt_tokens_per_s() const noexcept { return prompt_rate_.load(std::memory_order_relaxed); }
+  // Places that have to become free before the last of the line has one; 0: no job waits beside the batch.
+  std::uint32_t waiting() const noexcept;
   // The wait of a job that is admitted now, without the wait of its text.
   core::duration predicted_wait() const noexcept;
 
@@ -74,21 +101,33 @@ class admission_control {
   // A prompt of `prompt_tokens` tokens is computed, or no job needs it any more.
   void prompt_done(std::uint32_t prompt_tokens) noexcept;
   // A job ended. `output_tokens`: length of its answer; 0 does not enter the mean.
-  void job_done(std::uint32_t output_tokens) noexcept;
+  void job_done(std::uint32_t output_tokens, standing was = standing::counted) noexcept;
+  // Owner's thread only. A pause of a job with this standing begins or is over; returns its new standing.
+  standing job_paused(standing was, bool now) noexcept;
   // Owner's thread only.
   void set_pace(const pace& p) noexcept;
 
  private:
   core::error full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const;
-  // Both in seconds.
-  double wait_for_place(std::uint32_t jobs) const noexcept;
+  void leave(standing was) noexcept;
+  std::uint32_t returning() const noexcept;  // of active(): those that wait for a place after a pause
+  // Jobs that wait in the line while `places` run.
+  std::uint32_t line(std::uint32_t places) const noexcept;
+  // Places that become free until the `nth` job of the line has one, since those that return take turns with
+  // the line.
+  std::uint32_t turns(std::uint32_t nth) const noexcept { return nth + std::min(returning(), nth); }
+  // All in seconds.
+  double wait_for(std::uint32_t free_places) const noexcept;
+  double wait_for_place() const noexcept;
   double wait_for_prompts(std::uint64_t tokens) const noexcept;
 
   const std::uint32_t batch_;
   const core::queue_settings limits_;
   mutable std::mutex lock_;  // of why_closed_, which is read once a request
   std::optional<core::error> why_closed_;
-  std::atomic<std::uint32_t> jobs_{0};           // admitted, not done
+  std::atomic<std::uint32_t> jobs_{0};           // admitted, not done and never paused
+  std::atomic<std::uint32_t> returned_{0};       // not done, and their pause is over
+  std::atomic<std::uint32_t> running_again_{0};  // of these: in the batch, when the latest step was over
   std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts not computed yet
   std::atomic<std::uint32_t> places_{0};
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: mean tokens of an answer

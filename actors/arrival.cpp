@@ -36,6 +36,7 @@ struct made {
   std::uint64_t bytes = 0;  // charged for it
   std::shared_ptr<waiting_prompt> prompt;
   std::shared_ptr<const std::string> prompt_text;  // null: nobody asked for it
+  std::optional<pausable_jobs::place> pausable;    // empty: it may not pause
 };
 
 // The jobs of a request, until they are submitted.
@@ -156,9 +157,22 @@ std::uint64_t beginning_of(const core::job& j) {
   return core::name_of(core::root_name(j.cache_salt, {}), ids.first<core::page_tokens>()).lo;
 }
 
+// Admits the jobs at this place, all of them or none.
+core::result<void> admit(const request& asked, const served_model& m, plan& all, admission_control& at) {
+  for (made& j : all.jobs) {
+    j.pausable.reset();
+    if (!asked.may_pause) continue;
+    auto place = at.pausable.take(m.name, asked.who.key);
+    if (!place) return place.error();
+    j.pausable.emplace(std::move(*place));
+  }
+  return at.admit(m.name, all.prompt_tokens, static_cast<std::uint32_t>(all.jobs.size()));
+}
+
 // Admits the jobs at the first place of the model, in the order of pick(), that has room for them. The error
 // is that of the place that may have room soonest.
-core::result<std::shared_ptr<const model_place>> admitted_by(const served_model& m, const plan& all) {
+core::result<std::shared_ptr<const model_place>> admitted_by(const request& asked, const served_model& m,
+                                                             plan& all) {
   std::vector<std::shared_ptr<const model_place>> open;
   std::vector<core::place_load> loads;
   std::optional<core::error> why;
@@ -169,16 +183,15 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const served_model&
       continue;
     }
     open.push_back(p);
-    loads.push_back({static_cast<std::uint64_t>(p->engine), a.jobs(), a.seats(), a.predicted_wait(),
+    loads.push_back({static_cast<std::uint64_t>(p->engine), a.active(), a.seats(), a.predicted_wait(),
                      a.prompt_tokens_per_s()});
   }
   const auto count = static_cast<std::uint32_t>(all.jobs.size());
   for (const auto i : core::pick(loads, count, all.prompt_tokens, beginning_of(all.jobs.front().job))) {
-    const auto room = open[i]->admission->admit(m.name, all.prompt_tokens, count);
+    const auto room = admit(asked, m, all, *open[i]->admission);
     if (room) return open[i];
-    const bool sooner =
-        !why || why->code != room.error().code || room.error().retry_after_ms < why->retry_after_ms;
-    if (sooner) why = room.error();
+    const auto& no = room.error();
+    if (!why || why->code != no.code || no.retry_after_ms < why->retry_after_ms) why = no;
   }
   return *why;
 }
@@ -227,7 +240,7 @@ void arrival::bring_in() {
   memory.force(all->bytes);  // no more than was counted before: the text is not needed any more
 
   const auto count = static_cast<std::uint32_t>(all->jobs.size());
-  const auto at = admitted_by(*model, *all);
+  const auto at = admitted_by(asked, *model, *all);
   if (!at) return refuse(at.error());
   auto& admission = *(*at)->admission;
   admitted_jobs places(admission, count);
@@ -239,6 +252,7 @@ void arrival::bring_in() {
     const auto& s = m.stream;
     s->taken_by = *at;
     s->prompt = m.prompt;
+    s->pausable = std::move(m.pausable);
     s->deadline = m.job.deadline;
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();

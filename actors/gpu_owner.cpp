@@ -82,6 +82,13 @@ class owner {
     return true;
   }
 
+  // No job runs or waits: there is none, or all are paused.
+  bool rests() const {
+    for (const auto& e : engines_)
+      if (e.engine && !e.engine->idle() && !e.rests) return false;
+    return true;
+  }
+
   // Every engine that has something due takes one step. An engine that throws is in no known state: its
   // device is treated as one that failed.
   void step() noexcept {
@@ -94,8 +101,13 @@ class owner {
   void step_engines() {
     for (auto& e : engines_) {
       if (!e.engine || e.engine->idle() || e.due > time_.now()) continue;
+      if (e.rests) {
+        e.pace.wake(time_.now());
+        board_->beat(time_.now(), true);
+      }
       const auto done = e.engine->step();
       e.due = done.wait_until;
+      e.rests = done.running + done.waiting == 0;
       e.note_pace(time_.now(), done, options_.max_batch);
       if (done.rows > 0) {
         meter_.add(time_.now(), done.tokens, done.took);
@@ -121,9 +133,10 @@ class owner {
 
   time_point now() const { return time_.now(); }
 
-  // Called before the owner waits for mail or until the next step is due. It sends no heartbeat: a device
-  // that makes the owner wait for long is not healthy.
+  // Called before the owner waits for mail or until the next step is due. It sends no heartbeat while a job
+  // runs or waits: a device that makes the owner wait for long is not healthy.
   void before_wait(time_point until) {
+    if (rests()) board_->beat(time_.now(), false);
     core::contained(*shared_.seen, "the owner's news", [this, until] {
       outbox_.flush();
       const auto now = time_.now();
@@ -146,7 +159,7 @@ class owner {
  private:
   void on(submit_job& m) {
     m.stream->out = &outbox_;
-    if (idle()) board_->beat(time_.now(), true);
+    if (rests()) board_->beat(time_.now(), true);
     auto& e = place(m.engine);
     if (!e.engine) return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
     if (e.engine->idle()) e.pace.wake(time_.now());
@@ -183,7 +196,7 @@ class owner {
     if (!e.engine) return;
     if (until == core::time_point::min())
       e.engine->resume(m.stream->id);
-    else
+    else if (m.stream->pausable)
       e.engine->pause(m.stream->id, until);
     e.due = {};
   }
@@ -280,7 +293,11 @@ class owner {
     served->places.push_back(place);
     auto engine = std::make_unique<core::engine>(std::move(weights), core::token_table(*served->tokenizer),
                                                  config, time_, masks_);
-    engines_.push_back({std::move(engine), {}, m.spec, served->tokenizer, std::move(place), {}, {}, {}});
+    auto& e = engines_.emplace_back();
+    e.engine = std::move(engine);
+    e.spec = m.spec;
+    e.tokenizer = served->tokenizer;
+    e.served = std::move(place);
     publish();
     m.answer(load_model::result(std::move(served)));
   }
@@ -335,6 +352,7 @@ class owner {
   struct engine_place {
     std::unique_ptr<core::engine> engine;  // null: the device is down
     time_point due{};  // nothing to do before then, unless a message comes
+    bool rests = false;  // after its latest step no job ran or waited: jobs that it had were paused
     model_spec spec;   // what it was made from
     std::shared_ptr<const core::tokenizer> tokenizer;
     std::shared_ptr<const model_place> served;  // never null
@@ -368,7 +386,7 @@ class owner {
     void note_pace(time_point now, const core::step_report& r, std::uint32_t max_batch) {
       pace.add(now, r);
       const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
-      served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
+      served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s(), r.returning});
     }
   };
   // REQUIRES: the id is that of an engine of this owner.
@@ -423,7 +441,7 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, shared_by_owners s
   options opt;
   opt.name = "owner-" + o.device;
   // each admitted job, its cancel and its pause; then loads
-  opt.mailbox = 3 * o.models * std::size_t{o.queue + o.max_batch} + 64;
+  opt.mailbox = 3 * o.models * admission_control::most_jobs(o.max_batch, o.queue) + 64;
   // If the loop throws because it has no memory even to wait, it begins again and keeps everything that it
   // owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};

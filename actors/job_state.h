@@ -55,7 +55,9 @@ struct job_stream::state_block final : core::token_sink, waker {
                                   std::span<const core::draw_logprobs> logprobs) override;
   // What both writes do once they have queued `n` tokens; returns n.
   std::size_t queued(std::size_t n);
-  // Records the ending, gives back the job's place in admission and puts the job into the outbox.
+  // Tells admission.
+  void paused(bool now) noexcept override;
+  // Records the ending, gives back the job's places in admission and puts the job into the outbox.
   void finish(const core::ending& how) override;
   // cancel() was called.
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
@@ -127,6 +129,7 @@ struct job_stream::state_block final : core::token_sink, waker {
 
   // --- Set by the text task before the owner learns of the job; then the owner's.
   std::shared_ptr<const model_place> taken_by;   // its admission counts the job until finish()
+  std::optional<pausable_jobs::place> pausable;  // of a job that may pause, until finish()
   std::shared_ptr<waiting_prompt> prompt;        // shared by the request's choices; null after a token
   std::optional<core::time_point> deadline;
   std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
@@ -139,6 +142,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::uint32_t pushed = 0;  // tokens queued so far
   // Written by finish(). The shard may read it once it has seen the ended bit of `readable`.
   core::ending how_it_ended;
+  admission_control::standing standing = admission_control::standing::counted;
   bool finished = false;  // finish() was called
   bool has_news = false;  // the job is in the outbox
 

@@ -91,11 +91,16 @@ void job_stream::state_block::keep_logprobs(std::uint32_t top) {
   log.keep_logprobs(top);
 }
 
+void job_stream::state_block::paused(bool now) noexcept {
+  standing = taken_by->admission->job_paused(standing, now);
+}
+
 void job_stream::state_block::finish(const core::ending& how) {
   how_it_ended = how;
   finished = true;
   prompt.reset();
-  taken_by->admission->job_done(how.output_tokens);
+  taken_by->admission->job_done(how.output_tokens, standing);
+  pausable.reset();
   if (!out) return;
   note_release(how);
   out->add(*this);

@@ -88,7 +88,8 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   }
 
   // Takes the job out of the batch, at the latest until `until` (core::engine::pause); pausing it again sets
-  // a new time. No effect on a job that is not running. The owner does it when it reads the message.
+  // a new time. No effect on a job that is not running, or without request::may_pause. The owner does it when
+  // it reads the message.
   void pause(core::time_point until);
   void resume();
 

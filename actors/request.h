@@ -74,6 +74,7 @@ struct request {
   std::optional<std::int64_t> prompt_logprobs;  // the same for the tokens of the prompt, with the outcome
   const char* prompt_logprobs_param = "prompt_logprobs";  // the client's name of it, for errors
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
+  bool may_pause = false;  // job_stream::pause() may be called: its client asked for it
   std::optional<int> priority;  // jobs with a higher one are scheduled first; unset: 0
   // The client. Waiting jobs of different keys alternate; a client sees only the jobs that it has(). Prefixes
   // are shared within a key, and with service_options::share_prefixes between keys. A user shares its

@@ -106,14 +106,18 @@ bool engine::cancel(const job_id& id, finish_reason why) {
 bool engine::pause(const job_id& id, time_point until) {
   const auto it = s_->known.find(id);
   if (it == s_->known.end() || it->second->ended()) return false;
-  s_->plan.pause(*it->second, until);
+  sequence& s = *it->second;
+  const bool begins = s.phase() != sequence_phase::paused;
+  s_->plan.pause(s, until);
+  if (begins) s.asked.sink->paused(true);
   return true;
 }
 
 bool engine::resume(const job_id& id) {
   const auto it = s_->known.find(id);
-  if (it == s_->known.end() || it->second->ended() || !it->second->paused_until()) return false;
-  it->second->pause(time_point::min());
+  if (it == s_->known.end() || it->second->phase() != sequence_phase::paused) return false;
+  s_->plan.resume(*it->second);
+  it->second->asked.sink->paused(false);
   return true;
 }
 
@@ -133,7 +137,7 @@ void engine::state::expire() {
   };
   plan.waiting().each(look);
   for (const auto& s : plan.running()) look(*s);
-  for (const auto& s : plan.paused()) look(*s);
+  for (const auto& s : plan.resting()) look(*s);
   for (const sequence* s : late) {
     finishing.push_back(plan.take(*s));
     close(*finishing.back(), finish_reason::timeout);
@@ -143,6 +147,7 @@ void engine::state::expire() {
 
 const batch& engine::state::schedule() {
   const batch& work = plan.plan(now);
+  for (const sequence* s : plan.resumed()) s->asked.sink->paused(false);
   const scheduler::changes& did = plan.latest();
   report.entered += did.entered;
   report.prefilling += did.prefilling;
@@ -255,7 +260,7 @@ void engine::state::accept_draws(in_flight step, time_point at) {
     fetch_ahead(running, i);
     if (running[i]->awaits()) accept_draw(*running[i], step, at);
   }
-  for (const auto& s : plan.paused())
+  for (const auto& s : plan.resting())
     if (s->awaits()) accept_draw(*s, step, at);
   over = std::move(step);
 }
@@ -316,16 +321,17 @@ step_report engine::state::close_step(bool busy) {
   }
   totals.tokens += report.tokens;
   report.running = static_cast<std::uint32_t>(plan.running().size());
-  report.waiting = static_cast<std::uint32_t>(plan.waiting().size());
+  report.returning = plan.returning();
+  report.waiting = static_cast<std::uint32_t>(plan.waiting().size()) + report.returning;
   if (!busy) report.wait_until = next_event();
   return std::exchange(report, {});
 }
 
 time_point engine::state::next_event() {
   time_point next = std::min(plan.next_due(), earliest_deadline);
-  next = std::min(next, plan.next_resume(now));
+  next = std::min(next, plan.next_resume());
   const auto waits = [](const auto& s) { return s->tail_waits(); };
-  bool full = std::ranges::any_of(plan.running(), waits) || std::ranges::any_of(plan.paused(), waits);
+  bool full = std::ranges::any_of(plan.running(), waits) || std::ranges::any_of(plan.resting(), waits);
   plan.each_preempted([&](const sequence& s) { full = full || s.tail_waits(); });
   if (full || !finishing.empty()) next = std::min(next, now + offer_again);
   return next == time_point::max() ? time_point{} : next;

@@ -88,7 +88,9 @@ struct step_report {
   // rows, sequences: in the forward. tokens: sampled. finished: jobs that ended, with those that cancel()
   // ended since the last step. entered: sequences admitted to the batch.
   std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0, entered = 0;
-  std::uint32_t running = 0, waiting = 0;  // sequences, when the step was over
+  // Sequences, when the step was over. waiting: for a place in the batch. returning: those of them whose
+  // pause is over.
+  std::uint32_t running = 0, waiting = 0, returning = 0;
   std::uint32_t prefilling = 0;            // sequences with a prompt to compute, when the step began
   std::uint64_t prompt_tokens = 0;         // prompt rows computed, and prompt tokens found in the cache
   // Plain loop: from the beginning of the step until it was delivered. Overlapped loop: until its tokens
@@ -121,12 +123,13 @@ struct engine_totals {
 // The state of an engine, for telemetry.
 struct engine_counts : engine_totals {
   // Jobs by state. `finishing`: ended jobs whose sinks have not taken the last tokens; they have no pages.
-  // `paused`: by pause(), wherever they were.
+  // `paused`: by pause(), wherever they were. `queued` includes those whose pause is over and that wait for a
+  // place.
   std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0, finishing = 0;
   // Pages on the device. total = free + cached + used.
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
-  std::uint64_t queued_tokens = 0;              // prompt and output so far, of the queued jobs
+  std::uint64_t queued_tokens = 0;  // prompt and output so far, of the queued jobs that were not paused
   // Prompt rows that the budget allowed in the latest step with both prompt rows and decoding sequences. 0
   // without an objective.
   std::uint32_t prompt_share = 0;
@@ -203,9 +206,8 @@ class engine {
   // time. Returns false if no job has this id, or it only has tokens to deliver. Throws std::bad_alloc where
   // host memory is short; nothing has changed then.
   bool pause(const job_id& id, time_point until);
-  // Ends the pause of a job: the next step lets it return, ahead of waiting jobs of its priority, where the
-  // batch has a place; a job that was never in the batch goes back to its place in the waiting line. Returns
-  // false if the job is not paused.
+  // Ends the pause of a job: from the next step on it returns where the batch has a place, in turn with the
+  // waiting jobs of its priority. Returns false if the job is not paused.
   bool resume(const job_id& id);
 
   // No job is unfinished, and no step is under way on the device.

@@ -31,8 +31,9 @@ const char* name(sequence_state s) noexcept {
 
 engine_counts engine::counts() const noexcept {
   engine_counts c{s_->totals};
-  c.queued = static_cast<std::uint32_t>(s_->plan.waiting().size());
-  c.paused = static_cast<std::uint32_t>(s_->plan.paused().size());
+  const std::uint32_t returning = s_->plan.returning();
+  c.queued = static_cast<std::uint32_t>(s_->plan.waiting().size()) + returning;
+  c.paused = static_cast<std::uint32_t>(s_->plan.resting().size()) - returning;
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
   c.queued_tokens = s_->plan.waiting().tokens();
   for (const auto& s : s_->plan.running()) ++(s->decoding() ? c.decoding : c.prefilling);
@@ -67,7 +68,8 @@ void engine::list(std::vector<sequence_view>& out) const {
   for (const auto& s : s_->plan.running()) {
     add(*s, s->decoding() ? sequence_state::decoding : sequence_state::prefilling);
   }
-  for (const auto& s : s_->plan.paused()) add(*s, sequence_state::paused);
+  for (const auto& s : s_->plan.resting())
+    add(*s, s->phase() == sequence_phase::paused ? sequence_state::paused : sequence_state::queued);
   s_->plan.waiting().each([&](const sequence& s) { add(s, sequence_state::queued); });
   for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
 }
@@ -77,13 +79,12 @@ std::string engine::check_integrity() const {
   std::vector<std::uint32_t> references(pool.total(), 0);
   std::string wrong;
   for (const auto& s : s_->plan.running()) {
-    if (!s->in_batch() || s->paused_until())
-      return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
+    if (!s->in_batch()) return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
     if (wrong = check(*s, references); !wrong.empty()) return wrong;
   }
-  for (const auto& s : s_->plan.paused()) {
-    if (!s->paused_until() || s->phase() != sequence_phase::paused)
-      return fmt::format("job {} is not paused, and is among those that are", s->asked.id.text());
+  for (const auto& s : s_->plan.resting()) {
+    if (!s->rests() || (s->phase() == sequence_phase::paused) != s->paused_until().has_value())
+      return fmt::format("job {} does not rest, and is among those that do", s->asked.id.text());
     if (wrong = check(*s, references); !wrong.empty()) return wrong;
   }
   for (std::size_t p = 0; p < references.size(); ++p) {
@@ -98,7 +99,7 @@ std::string engine::check_integrity() const {
                        pool.free());
   if (wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty())
     return wrong;
-  const std::size_t all = s_->plan.waiting().size() + s_->plan.running().size() + s_->plan.paused().size() +
+  const std::size_t all = s_->plan.waiting().size() + s_->plan.running().size() + s_->plan.resting().size() +
                           s_->finishing.size();
   if (all != s_->known.size())
     return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);

@@ -1,8 +1,8 @@
 // engine_state.h — members of an engine, and the parts of its step (engine.cpp, engine_overlapped.cpp).
 //
-// A sequence is in exactly one of four places: the scheduler's waiting line, its batch, its paused
-// sequences, or `finishing` (ended, without pages, its sink not done). Within a step, a sequence that has
-// ended stays where it is until deliver(). `known` finds it in any of them.
+// A sequence is in exactly one of four places: the scheduler's waiting line, its batch, its sequences that
+// rest, or `finishing` (ended, without pages, its sink not done). Within a step, a sequence that has ended
+// stays where it is until deliver(). `known` finds it in any of them.
 //
 // Thread safety: the owner's thread only.
 #pragma once

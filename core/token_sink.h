@@ -1,7 +1,8 @@
 // token_sink.h — receives the output of a job from the engine: its tokens, then its ending.
 //
-// Thread safety: the writes and finish() on the owner's thread only; abandoned() also on any thread that
-// handles the job before it is admitted. No call may block, allocate per token, or call back into the engine.
+// Thread safety: the writes, paused() and finish() on the owner's thread only; abandoned() also on any thread
+// that handles the job before it is admitted. No call may block, allocate per token, or call back into the
+// engine.
 //
 // Invariants:
 //   1. The writes are called only before finish(), and finish() exactly once for every job of the engine.
@@ -68,6 +69,9 @@ class token_sink {
                                           [[maybe_unused]] std::span<const kernels::draw_logprobs> logprobs) {
     return write(tokens);
   }
+
+  // A pause of the job begins (true) or is over (false), in turns. A job may end while it is paused.
+  virtual void paused([[maybe_unused]] bool now) noexcept {}
 
   // The job has ended; nothing follows.
   virtual void finish(const ending& how) = 0;

@@ -35,9 +35,6 @@ bool is_forced(const sequence& s) {
          s.next_row() >= s.prompt_tokens() && s.pending() <= grammar::job_mask::most_forced;
 }
 
-// The paused sequence keeps pages, and its pause is over: it only needs a place in the batch.
-bool returns(const sequence& s, time_point now) { return s.pages.size() > 0 && *s.paused_until() <= now; }
-
 }  // namespace
 
 scheduler::scheduler(std::uint32_t max_batch, const prompt_budget::targets& t, page_pool& pool,
@@ -56,7 +53,7 @@ scheduler::scheduler(std::uint32_t max_batch, const prompt_budget::targets& t, p
 
 std::unique_ptr<sequence> scheduler::take(const sequence& s) {
   if (auto found = waiting_.take(s)) return found;
-  for (auto* all : {&running_, &paused_}) {
+  for (auto* all : {&running_, &resting_}) {
     const auto it = std::ranges::find(*all, &s, &std::unique_ptr<sequence>::get);
     if (it == all->end()) continue;
     auto taken = std::move(*it);
@@ -67,66 +64,99 @@ std::unique_ptr<sequence> scheduler::take(const sequence& s) {
 }
 
 void scheduler::pause(sequence& s, time_point until) {
-  if (!s.paused_until()) {
-    paused_.emplace_back();  // first, since it may throw
-    paused_.back() = take(s);
+  if (!s.rests()) {
+    // what may throw comes first, also what end_pauses() would allocate
+    if (resting_.size() == resting_.capacity()) resting_.reserve(2 * resting_.size() + 8);
+    resumed_.reserve(resting_.capacity());
+    resting_.push_back(take(s));
   }
   s.pause(until);
+  next_resume_ = std::min(next_resume_, until);
 }
 
-bool scheduler::preempt_paused() {
-  const auto kept_after = [](const std::unique_ptr<sequence>& a, const std::unique_ptr<sequence>& b) {
-    return std::tuple(a->pages.size() > 0, b->asked.priority, a->arrival) <
-           std::tuple(b->pages.size() > 0, a->asked.priority, b->arrival);
+void scheduler::resume(sequence& s) noexcept {
+  s.line_up();
+  ++resumes_;
+}
+
+std::uint32_t scheduler::returning() const noexcept {
+  return static_cast<std::uint32_t>(
+      std::ranges::count(resting_, sequence_phase::returning, [](const auto& s) { return s->phase(); }));
+}
+
+void scheduler::end_pauses(time_point now) {
+  resumed_.clear();
+  if (now < next_resume_) return;
+  next_resume_ = time_point::max();
+  for (const auto& s : resting_) {
+    if (s->phase() != sequence_phase::paused) continue;
+    if (*s->paused_until() <= now) {
+      resumed_.push_back(s.get());
+      resume(*s);
+    } else {
+      next_resume_ = std::min(next_resume_, *s->paused_until());
+    }
+  }
+}
+
+bool scheduler::preempt_resting() {
+  const auto order = [](const sequence& s) {
+    return std::tuple(s.pages.size() > 0, s.phase() == sequence_phase::paused,
+                      -std::int64_t{s.asked.priority}, s.arrival);
   };
-  const auto least = std::ranges::max_element(paused_, kept_after);
-  if (least == paused_.end() || (*least)->pages.size() == 0) return false;
-  (*least)->preempt(pool_);
+  const auto first = std::ranges::max_element(resting_, {}, [&](const auto& s) { return order(*s); });
+  if (first == resting_.end() || (*first)->pages.size() == 0) return false;
+  (*first)->preempt(pool_);
   ++changes_.preemptions;
   return true;
 }
 
-void scheduler::queue_resumed(time_point now) {
-  auto queue = [&](std::unique_ptr<sequence>& s) {
-    if (s->pages.size() > 0 || *s->paused_until() > now) return;
-    s->resume();
-    waiting_.put_back(std::move(s));
-    seen_.running = std::numeric_limits<std::size_t>::max();  // the queue has changed
+scheduler::rest_position scheduler::next_to_return() {
+  // the keys behind that of the last one come first, then the others
+  const auto order = [&](const sequence& s) {
+    return std::tuple(-std::int64_t{s.asked.priority}, s.asked.key - last_key_ - 1, s.arrival);
   };
-  sweep(paused_, queue);
-}
-
-void scheduler::return_paused(int priority, time_point now) {
-  const auto later = [&](const std::unique_ptr<sequence>& a, const std::unique_ptr<sequence>& b) {
-    return std::tuple(returns(*a, now), a->asked.priority, b->arrival) <
-           std::tuple(returns(*b, now), b->asked.priority, a->arrival);
-  };
-  while (running_.size() < max_batch_) {
-    const auto first = std::ranges::max_element(paused_, later);
-    if (first == paused_.end() || !returns(**first, now) || (*first)->asked.priority < priority) return;
-    sequence& s = **first;
-    if (!s.pages.grow(pool_, s.expected())) {
-      preempt_paused();  // may preempt `s` itself, which queue_resumed() then queues
-      continue;
-    }
-    s.resume();
-    running_.push_back(std::move(*first));
-    paused_.erase(first);
-    if (!s.decoding()) prompts_.push_back(&s);
+  auto first = resting_.end();
+  for (auto at = resting_.begin(); at != resting_.end(); ++at) {
+    const sequence& s = **at;
+    if (s.phase() != sequence_phase::returning) continue;
+    if (std::ranges::find(blocked_, &s) != blocked_.end()) continue;
+    if (first == resting_.end() || order(s) < order(**first)) first = at;
   }
+  return first;
 }
 
-time_point scheduler::next_resume(time_point now) const noexcept {
-  time_point next = time_point::max();
-  for (const auto& s : paused_)
-    if (running_.size() < max_batch_ || !returns(*s, now)) next = std::min(next, *s->paused_until());
-  return next;
+bool scheduler::returns_first(rest_position back, waiting_line::position at) {
+  if (back == resting_.end() || at == waiting_.end()) return at == waiting_.end();
+  const int priority = (*back)->asked.priority, of_line = at->second->asked.priority;
+  return priority == of_line ? !line_is_next_ : priority > of_line;
+}
+
+bool scheduler::bring_back(rest_position back, time_point now) {
+  sequence& s = **back;
+  while (s.pages.size() > 0 && !s.pages.grow(pool_, s.expected())) preempt_resting();  // may be `s`
+  s.resume();
+  const bool kept = s.in_batch();
+  if (!kept && !take_room(s)) {
+    s.line_up();
+    return false;
+  }
+  auto taken = std::move(*back);
+  resting_.erase(back);
+  last_key_ = s.asked.key;
+  if (!kept) {
+    enter(std::move(taken), now);
+    return true;
+  }
+  running_.push_back(std::move(taken));
+  if (!s.decoding()) prompts_.push_back(&s);
+  return true;
 }
 
 const batch& scheduler::plan(time_point now) {
   changes_ = {};
   grow();
-  if (!paused_.empty()) queue_resumed(now);
+  end_pauses(now);
   admit(now);
   share();
   choose(now);
@@ -140,7 +170,7 @@ void scheduler::grow() {
     sequence& s = *running_[i];
     if (!s.decoding()) prompts_.push_back(&s);
     while (s.in_batch() && !s.pages.grow(pool_, s.expected())) {
-      if (preempt_paused()) continue;
+      if (preempt_resting()) continue;
       (*std::ranges::max_element(running_, preempted_after))->preempt(pool_);
       ++changes_.preemptions;
     }
@@ -154,28 +184,30 @@ void scheduler::grow() {
 }
 
 void scheduler::admit(time_point now) {
-  constexpr int any = std::numeric_limits<int>::min();
-  if (waiting_.empty() || look() == seen_) {
-    if (!paused_.empty()) return_paused(any, now);
-    return;
-  }
+  if (look() == seen_) return;
   blocked_.clear();
   const auto passed_often = [](const sequence* s) { return s->passed >= most_passes; };
-  for (auto at = waiting_.begin(); at != waiting_.end() && running_.size() < max_batch_;) {
-    sequence& s = *at->second;
-    if (!paused_.empty()) return_paused(s.asked.priority, now);
-    if (running_.size() == max_batch_) break;
-    if (s.asked.sink->abandoned()) {
+  auto at = waiting_.begin();
+  auto back = next_to_return();
+  while (running_.size() < max_batch_ && (at != waiting_.end() || back != resting_.end())) {
+    if (returns_first(back, at)) {
+      sequence& s = **back;
+      if (bring_back(back, now))
+        line_is_next_ = true;
+      else
+        blocked_.push_back(&s);
+      back = next_to_return();
+    } else if (sequence& s = *at->second; s.asked.sink->abandoned()) {
       abandoned_.push_back(waiting_.take(at));
     } else if (take_room(s)) {
-      enter(at, now);
+      enter(waiting_.take(at), now);
+      line_is_next_ = false;
     } else {
       blocked_.push_back(&s);
       ++at;
     }
     if (blocked_.size() == most_blocked || std::ranges::any_of(blocked_, passed_often)) break;
   }
-  if (!paused_.empty()) return_paused(any, now);
   seen_ = look();
 }
 
@@ -189,13 +221,13 @@ bool scheduler::take_room(sequence& s) {
     }
     s.give_back(pool_);
     s.uncount_cached(cached);
-  } while (preempt_paused());
+  } while (preempt_resting());
   return false;
 }
 
-void scheduler::enter(waiting_line::position& at, time_point now) {
+void scheduler::enter(std::unique_ptr<sequence> waited, time_point now) {
   for (sequence* b : blocked_) ++b->passed;
-  sequence& s = *running_.emplace_back(waiting_.take(at));
+  sequence& s = *running_.emplace_back(std::move(waited));
   s.enter(admissions_++, now, model_.info().vocab_size);
   s.rows_before = all_prompt_rows_;
   prompts_.push_back(&s);

@@ -23,12 +23,13 @@
 //
 // Pauses: a paused sequence is out of the waiting line and the batch, takes no place there, and keeps its
 // pages while nobody needs them. Where the pool has too few for growth or admission, paused sequences are
-// preempted before all others, the youngest of the lowest priority first. Once its pause is over, a sequence
-// with pages returns to the batch as soon as it has a place, before waiting jobs of its priority; one without
-// goes back to where it stood in the waiting line, and if it was in the batch before, as a preempted one.
+// preempted before all others, then those that return, the youngest of the lowest priority first. Once its
+// pause is over, a sequence returns: sequences that return and those of the waiting line enter the batch by
+// priority, and within one they take turns, so neither keeps the other out. Of those that return, API keys
+// take turns, and of a key the first to arrive is the first.
 //
-// A sequence is in the waiting line, in the batch, or paused. Once it has ended it stays where it is until
-// sweep() takes it out.
+// A sequence is in the waiting line, in the batch, or rests: it is paused, or returns. Once it has ended it
+// stays where it is until sweep() takes it out.
 //
 // The scheduler calls neither clock nor device nor sink, except token_sink::abandoned().
 //
@@ -61,12 +62,14 @@ class scheduler {
 
   // Adds a new sequence to the waiting line.
   void add(std::unique_ptr<sequence> s) { waiting_.add(std::move(s)); }
-  // Takes a sequence out of the waiting line, the batch or the paused ones; null if it is in none.
+  // Takes a sequence out of the waiting line, the batch or those that rest; null if it is in none.
   std::unique_ptr<sequence> take(const sequence& s);
 
-  // Pauses a sequence of the waiting line or the batch until `until`, or changes the end of its pause. The
-  // plan that follows leaves the sequence out. REQUIRES: not ended.
+  // Pauses a sequence until `until`, or changes the end of its pause. The plan that follows leaves the
+  // sequence out. REQUIRES: not ended.
   void pause(sequence& s, time_point until);
+  // Ends a pause: the sequence returns from the next plan on. REQUIRES: it is paused.
+  void resume(sequence& s) noexcept;
 
   // Takes the first sequence out of the waiting line. REQUIRES: the line is not empty.
   std::unique_ptr<sequence> take_waiting() { return waiting_.take_front(); }
@@ -79,18 +82,23 @@ class scheduler {
   }
   // The batch, in order of admission.
   std::span<const std::unique_ptr<sequence>> running() const noexcept { return running_; }
-  // The paused sequences, in order of their pauses; those that await a draw are among them.
-  std::span<const std::unique_ptr<sequence>> paused() const noexcept { return paused_; }
-  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each paused one. A sequence that f
+  // The sequences that rest, in order of their pauses; those that await a draw are among them.
+  std::span<const std::unique_ptr<sequence>> resting() const noexcept { return resting_; }
+  // How many of them return.
+  std::uint32_t returning() const noexcept;
+  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each that rests. A sequence that f
   // moves out of its pointer leaves the scheduler.
   template <class F>
   void sweep(F f) {
     sweep(running_, f);
-    sweep(paused_, f);
+    sweep(resting_, f);
   }
   // Waiting sequences that the latest plan found abandoned by their sinks, and took out of the line. To be
   // emptied before the next plan.
   std::vector<std::unique_ptr<sequence>>& abandoned() noexcept { return abandoned_; }
+  // Sequences whose pause ended by itself in the latest plan. Valid until the next call that changes the
+  // scheduler.
+  std::span<sequence* const> resumed() const noexcept { return resumed_; }
 
   // --- Steps ---
 
@@ -118,9 +126,9 @@ class scheduler {
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
   // When the earliest row that the latest plan left out falls due; time_point::max() if it left none out.
   time_point next_due() const noexcept { return next_due_; }
-  // When a plan can let the first paused sequence go on; time_point::max() if none can before a sequence of
-  // the batch leaves it.
-  time_point next_resume(time_point now) const noexcept;
+  // No later than the end of the first pause that ends by itself; time_point::max(): there is none. It may be
+  // the end of a pause that is over.
+  time_point next_resume() const noexcept { return next_resume_; }
 
   // Counts the latest plan's rows as computed, and names the pages that they filled. To be called once a
   // plan, when its forward has been computed or has begun on a device that works in order.
@@ -147,18 +155,23 @@ class scheduler {
   void share();
   void choose(time_point now);
 
-  // Puts paused sequences without pages whose pause is over back into the waiting line.
-  void queue_resumed(time_point now);
-  // Lets paused sequences with pages whose pause is over, of at least this priority, return to the batch.
-  void return_paused(int priority, time_point now);
-  // Of the paused sequences with pages, preempts the youngest of the lowest priority. False: none has pages.
-  bool preempt_paused();
+  using rest_position = std::vector<std::unique_ptr<sequence>>::iterator;
+  // Ends the pauses whose time is over.
+  void end_pauses(time_point now);
+  // The sequence whose turn it is to return, blocked_ left out; the end of resting_: there is none.
+  rest_position next_to_return();
+  // Whether `back` enters before the waiting sequence at `at`. Either may be the end.
+  bool returns_first(rest_position back, waiting_line::position at);
+  // Lets a sequence return to the batch. False: it finds no room, and may have lost its pages.
+  bool bring_back(rest_position back, time_point now);
+  // Preempts the sequence with pages that rests and gives way first. False: none has pages.
+  bool preempt_resting();
 
   // Takes the pages that a waiting sequence needs, cached ones first. Returns false and changes nothing if
   // the pool has not enough.
   bool take_room(sequence& s);
-  // Moves the waiting sequence at `at` into the batch, and `at` to the next one.
-  void enter(waiting_line::position& at, time_point now);
+  // Puts a sequence that has room into the batch.
+  void enter(std::unique_ptr<sequence> s, time_point now);
   // Most prompt rows of the step that is planned. REQUIRES: prompts_ is in the order of service.
   std::uint32_t prompt_rows_allowed(std::uint32_t decoding, time_point now);
   // Adds the next `rows` rows of a sequence to the batch, or notes in next_due_ when they fall due.
@@ -168,13 +181,13 @@ class scheduler {
   // Whether these rows may not be computed yet; if so, notes in next_due_ when they may.
   bool too_early(const sequence& s, std::uint32_t rows, time_point now);
 
-  // What decides whether a waiting sequence can enter. None can while it equals `seen_`.
+  // What decides whether a sequence can enter. None can while it equals `seen_`.
   struct outlook {
-    std::uint64_t releases = 0, arrivals = 0;
+    std::uint64_t releases = 0, arrivals = 0, resumes = 0;
     std::size_t running = 0;
     bool operator==(const outlook&) const = default;
   };
-  outlook look() const { return {pool_.releases(), waiting_.arrivals(), running_.size()}; }
+  outlook look() const { return {pool_.releases(), waiting_.arrivals(), resumes_, running_.size()}; }
 
   const std::uint32_t max_batch_;
   page_pool& pool_;
@@ -185,7 +198,12 @@ class scheduler {
 
   waiting_line waiting_;
   std::vector<std::unique_ptr<sequence>> running_;    // in order of admission
-  std::vector<std::unique_ptr<sequence>> paused_;     // in order of their pauses
+  std::vector<std::unique_ptr<sequence>> resting_;    // in order of their pauses
+  std::vector<sequence*> resumed_;                    // see resumed()
+  time_point next_resume_ = time_point::max();        // see next_resume()
+  std::uint64_t resumes_ = 0;                         // pauses that are over, so far
+  std::uint64_t last_key_ = 0;                        // of the sequence that returned last
+  bool line_is_next_ = false;                         // the last to enter had returned
   std::vector<std::unique_ptr<sequence>> abandoned_;  // see abandoned()
   std::uint64_t admissions_ = 0;                      // so far
   outlook seen_;                                      // as the last admit() left it

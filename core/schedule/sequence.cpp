@@ -50,7 +50,7 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
 }
 
 void sequence::resume() noexcept {
-  assert(paused_until_ && !ended());
+  assert(rests());
   paused_until_.reset();
   if (pages.size() > 0) {
     phase_ = sequence_phase::running;
@@ -73,16 +73,16 @@ void sequence::give_back(page_pool& pool) {
 }
 
 void sequence::preempt(page_pool& pool) {
-  assert(in_batch() || paused_until_);
+  assert(in_batch() || rests());
   furthest_ = std::max(furthest_, computed_);
   give_back(pool);
   awaited_.forget();
-  phase_ = paused_until_ ? sequence_phase::paused : sequence_phase::preempted;
+  if (!rests()) phase_ = sequence_phase::preempted;
   ++preemptions_;
 }
 
 bool sequence::accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs) {
-  assert(phase_ == sequence_phase::running || phase_ == sequence_phase::paused);
+  assert(phase_ == sequence_phase::running || rests());
   if (sampled_++ > 0) {
     max_gap_ = std::max(max_gap_, t.at - last_at_);
   } else {

@@ -4,8 +4,8 @@
 // Life of a sequence, by its phase: submit() constructs it (waiting). enter() admits it to the batch
 // (running). A step may leave it out (held), or request a draw for it, whose token accept() takes. preempt()
 // takes its pages (preempted), and it waits for enter() again. pause() takes it out of the batch or the
-// waiting line, and resume() lets it go back (paused in between). close() ends it with a reason (ended).
-// settle() tells its sink the ending once the sink has taken every token.
+// waiting line (paused). line_up() ends the pause (returning), and resume() lets it go back. close() ends it
+// with a reason (ended). settle() tells its sink the ending once the sink has taken every token.
 //
 // Thread safety: the owner's thread only. accept() and offer() do not allocate, except for logprobs where
 // more tokens wait for the sink than enter() reserved room for.
@@ -13,9 +13,9 @@
 // Invariants:
 //   1. delivered() <= decided() <= output().size() <= max_output(). A token is decided when no stop string
 //      can withhold it any more; only settle_now() may drop a decided token.
-//   2. computed() <= expected(). Only a sequence in the batch, or a paused one, has pages.
+//   2. computed() <= expected(). Only a sequence in the batch, a paused or a returning one has pages.
 //   3. The first named() pages of the table are in the prefix tree, and named() * page_tokens <= computed().
-//   4. Only a sequence in the batch, or a paused one, awaits draws.
+//   4. Only a sequence in the batch, a paused or a returning one awaits draws.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,8 @@ enum class sequence_phase : std::uint8_t {
   waiting,    // in the waiting line, and never in the batch so far
   running,    // in the batch, with pages
   held,       // in the batch, but left out of the step: another sequence computes the page that it needs next
-  paused,     // out of the batch and of the waiting line until resume(); it may keep its pages
+  paused,     // out of the batch and of the waiting line; it may keep its pages
+  returning,  // its pause is over, and it waits for resume(); it may keep its pages
   preempted,  // was in the batch and lost its pages to other sequences; in the waiting line again
   ended,      // close() was called: it has no pages, and its sink may still have tokens to take
 };
@@ -111,7 +112,12 @@ class sequence : public sequence_step {
   // Number of its latest admission among all admissions of the engine, and how often it was preempted.
   std::uint64_t ordinal() const noexcept { return ordinal_; }
   std::uint32_t preemptions() const noexcept { return preemptions_; }
-  // When its pause ends by itself. Set while it is paused; a paused sequence may still await a draw.
+  // Out of the batch and of the waiting line for a pause, whether the pause is over or not. It may still
+  // await a draw.
+  bool rests() const noexcept {
+    return phase_ == sequence_phase::paused || phase_ == sequence_phase::returning;
+  }
+  // When its pause ends by itself. Set while it is paused.
   const std::optional<time_point>& paused_until() const noexcept { return paused_until_; }
 
   // --- Its tokens ---
@@ -252,13 +258,19 @@ class sequence : public sequence_step {
   std::uint32_t take_draw() noexcept { return awaited_.take(); }
 
   // Stops it until resume(): it keeps its pages. An awaited token may still be accepted. A second call
-  // changes the time. REQUIRES: not ended.
+  // changes the time, or begins a new pause. REQUIRES: not ended.
   void pause(time_point until) noexcept {
     assert(!ended());
     paused_until_ = until;
     phase_ = sequence_phase::paused;
   }
-  // Ends its pause. With pages it is in the batch again, else it waits for enter(). REQUIRES: paused.
+  // Its pause is over: it waits for resume(). REQUIRES: not ended.
+  void line_up() noexcept {
+    assert(!ended());
+    paused_until_.reset();
+    phase_ = sequence_phase::returning;
+  }
+  // With pages it is in the batch again, else it waits for enter(). REQUIRES: rests().
   void resume() noexcept;
 
   // Sets computed to `rows`: the prefix cache gave the keys and values of all rows before it.
@@ -268,13 +280,13 @@ class sequence : public sequence_step {
   void give_back(page_pool& pool);
 
   // Releases all pages for the sake of other sequences, and forgets the awaited draw: its token is drawn
-  // again later. The sequence may be enter()ed again; a paused one stays paused. REQUIRES: in the batch, or
-  // paused.
+  // again later. The sequence may be enter()ed again; one that rests goes on resting. REQUIRES: in_batch() or
+  // rests().
   void preempt(page_pool& pool);
 
   // Adds a sampled token, and its logprobs if the job asked for them. Returns false if it ended the sequence:
-  // how().reason is set, and the caller must close() with that reason or another. REQUIRES: running or
-  // paused; `logprobs` is not null if the job asked.
+  // how().reason is set, and the caller must close() with that reason or another. REQUIRES: running, or
+  // rests(); `logprobs` is not null if the job asked.
   bool accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs = nullptr);
 
   // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:

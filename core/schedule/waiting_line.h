@@ -50,7 +50,7 @@ class waiting_line {
     insert(std::move(s));
   }
 
-  // Adds a sequence that was preempted or paused. It keeps its number of arrival and its ticket.
+  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket.
   void put_back(std::unique_ptr<sequence> s) { insert(std::move(s)); }
 
   // Iteration in scheduling order.

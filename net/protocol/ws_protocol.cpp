@@ -86,7 +86,7 @@ core::result<void> read_on_disconnect(std::string_view name, const json::value& 
 core::result<void> read_on_lag(std::string_view name, const json::value& v, response_create& c) {
   auto pause = read_choice(name, v, "buffer", "pause");
   if (!pause) return pause.error();
-  c.pause_on_lag = *pause;
+  c.request.may_pause = *pause;
   return {};
 }
 

@@ -53,7 +53,6 @@ struct response_create {
   actors::request request;
   follow_wishes how;
   bool cancel_on_disconnect = false;
-  bool pause_on_lag = false;
   std::string metadata;  // JSON text of an object, at most 4 KiB; empty: none
   std::vector<std::string> ignored;  // unknown fields, as ignored_fields::told()
 };

@@ -123,6 +123,7 @@ bool ws_conversation::has_place_for(const std::string& lane) {
 void ws_conversation::on(ws::response_create& m) {
   if (!has_place_for(m.id)) return;
   if (!judge_token(m.id, m.request)) return;
+  const bool pause_on_lag = m.request.may_pause;
   m.request.witness = begin_record(hub_.server_ptr(), how_.from, ws_route, how_.request_id);
   auto begun =
       submit_as(hub_.server().service, how_.from, std::move(m.request), 1, hub_.executor(), session_.news());
@@ -133,7 +134,7 @@ void ws_conversation::on(ws::response_create& m) {
   job.as_created = m.how.over({});
   job.metadata = std::move(m.metadata);
   job.cancel_when_left = m.cancel_on_disconnect;
-  job.pause_on_lag = m.pause_on_lag;
+  job.pause_on_lag = pause_on_lag;
   auto follower = hub_.jobs().keep(std::move(job));
   frames_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(follower)));
 }

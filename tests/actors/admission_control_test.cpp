@@ -97,6 +97,32 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("admission: a paused job counts nowhere, one that returned in the predicted wait alone") {
+  using standing = admission_control::standing;
+  admission_control admission(4, {.queue = 6});
+  answer_once(admission, 100);
+  fill(admission, 10, 10);
+  CHECK_FALSE(admission.admit("m", 10).has_value());
+  std::vector<standing> jobs(10, standing::counted);
+  for (auto& job : jobs) job = admission.job_paused(job, true);
+  admission.set_pace({.places = 4, .prompt_tokens_per_s = 1e9, .tokens_per_s = 50});
+  CHECK(admission.waiting() == 0);
+  CHECK(seconds(admission.predicted_wait()) < 0.01);
+  fill(admission, 8, 0);
+  CHECK(admission.waiting() == 4);
+  CHECK(seconds(admission.predicted_wait()) == Approx(5 * 100 / 50.0));
+  for (auto& job : jobs) job = admission.job_paused(job, false);  // each of the line lets one go first
+  CHECK(admission.waiting() == 8);
+  CHECK(seconds(admission.predicted_wait()) == Approx(10 * 100 / 50.0));
+  admission.set_pace({.places = 4, .prompt_tokens_per_s = 1e9, .tokens_per_s = 50, .returning = 6});
+  CHECK(admission.waiting() == 14);  // four of the ten run and six return, and the line has eight
+  fill(admission, 2, 0);
+  CHECK_FALSE(admission.admit("m", 10).has_value());
+  for (auto& job : jobs) job = admission.job_paused(job, true);
+  for (const auto job : jobs) admission.job_done(100, job);
+  CHECK(admission.waiting() == 6);
+}
+
 TEST_CASE("admission: who would wait too long is told by how much") {
   admission_control admission(1, {.queue = 100, .queue_wait = 60s});
   answer_once(admission, 100);

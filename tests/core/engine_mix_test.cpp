@@ -109,6 +109,7 @@ class mix {
     auto it = jobs_.begin();
     std::advance(it, static_cast<std::ptrdiff_t>(pick(jobs_.size())));
     const bool over = it->second.sink->end.has_value();
+    REQUIRE_FALSE(it->second.sink->told_twice);
     REQUIRE(rig_.engine->cancel(it->first) == !over);
     REQUIRE(it->second.sink->finishes == 1);
   }

@@ -153,4 +153,108 @@ TEST_CASE("pause: cancel, deadline and a fault end a paused job as any other") {
   }
 }
 
+TEST_CASE("pause: the sink hears of each pause once, and of its end, however it ends") {
+  for (const auto how : loops) {
+    engine_rig rig(small_config(), how);
+    auto a = rig.submit(rig.job(1, 20));
+    while (a->tokens.size() < 4) rig.step();
+    REQUIRE(rig.engine->pause(rig.id(1), never));
+    CHECK(a->rests);
+    const time_point until = rig.clock.now() + 1s;
+    REQUIRE(rig.engine->pause(rig.id(1), until));
+    rig.step();
+    CHECK(a->rests);
+    rig.clock.set(until);
+    rig.step();
+    CHECK_FALSE(a->rests);
+    REQUIRE(rig.engine->pause(rig.id(1), never));
+    CHECK(a->rests);
+    REQUIRE(rig.engine->resume(rig.id(1)));
+    CHECK_FALSE(a->rests);
+    CHECK_FALSE(rig.engine->resume(rig.id(1)));
+    rig.run();
+    CHECK_FALSE(a->told_twice);
+  }
+}
+
+TEST_CASE("pause: a job whose pause is over and that has no place waits, and is listed as one that does") {
+  for (const auto how : loops) {
+    engine_rig rig(tight(1, 16), how);
+    auto a = rig.submit(rig.job(1, 20)), b = rig.submit(rig.job(2, 20));
+    while (a->tokens.size() < 4) rig.step();
+    REQUIRE(rig.engine->pause(rig.id(1), never));
+    while (b->tokens.empty()) rig.step();
+    REQUIRE(rig.engine->resume(rig.id(1)));
+    const auto report = rig.step();
+    CHECK(view_of(rig, 1).state == sequence_state::queued);
+    CHECK(rig.engine->counts().paused == 0);
+    CHECK(rig.engine->counts().queued == 1);
+    CHECK(report.waiting == 1);
+    CHECK(report.returning == 1);
+    rig.run();
+    CHECK(a->ids() == engine_rig().solo(rig.job(1, 20)));
+  }
+}
+
+TEST_CASE("pause: the pages of 320 paused jobs go where others need them, and no running job loses its own") {
+  for (const auto how : loops) {
+    engine_rig rig(tight(32, 352), how);
+    std::vector<std::shared_ptr<recording_sink>> paused;
+    for (std::uint64_t n = 1; n <= 320; ++n) {
+      paused.push_back(rig.submit(rig.job(n, 30, 40)));
+      while (paused.back()->tokens.empty()) rig.step();
+      REQUIRE(rig.engine->pause(rig.id(n), never));
+    }
+    for (int i = 0; i < 2; ++i) rig.step();
+    REQUIRE(rig.engine->counts().paused == 320);
+    REQUIRE(rig.engine->counts().pages_used == 320);
+    auto b = rig.submit(rig.job(900, 300, 3000)), c = rig.submit(rig.job(901, 300, 3000));
+    CHECK(rig.step().entered == 2);
+    while (!b->end || !c->end) rig.step();
+    CHECK(view_of(rig, 900).preemptions == 0);
+    CHECK(b->ids() == engine_rig().solo(rig.job(900, 300, 3000)));
+    for (std::uint64_t n = 1; n <= 320; ++n) REQUIRE(rig.engine->resume(rig.id(n)));
+    rig.run();
+    for (std::uint64_t n = 1; n <= 320; ++n)
+      CHECK(paused[n - 1]->ids() == engine_rig().solo(rig.job(n, 30, 40)));
+  }
+}
+
+TEST_CASE("pause: a job gets its turn beside jobs that pause at each token and return at once") {
+  for (const auto how : loops) {
+    engine_rig rig(tight(2, 64), how);
+    std::vector<std::shared_ptr<recording_sink>> restless;
+    for (std::uint64_t n = 1; n <= 8; ++n) {
+      auto j = rig.job(n, 1000);
+      j.key = 1;
+      restless.push_back(rig.submit(std::move(j)));
+    }
+    std::vector<std::size_t> seen(restless.size());
+    std::vector<int> rests(restless.size());
+    const auto step = [&] {
+      for (std::size_t i = 0; i < restless.size(); ++i) {
+        if (rests[i] > 0 && --rests[i] == 0) REQUIRE(rig.engine->resume(rig.id(i + 1)));
+        if (restless[i]->tokens.size() == seen[i]) continue;
+        seen[i] = restless[i]->tokens.size();
+        if (restless[i]->rests) continue;
+        REQUIRE(rig.engine->pause(rig.id(i + 1), never));
+        rests[i] = 2;
+      }
+      rig.step();
+    };
+    for (int i = 0; i < 100; ++i) step();
+    auto j = rig.job(99, 10);
+    j.key = 2;
+    auto b = rig.submit(std::move(j));
+    int steps = 0;
+    while (b->tokens.empty() && steps < 50) step(), ++steps;
+    CHECK(steps < 8);
+    const auto together = restless[0]->tokens.size();
+    for (int i = 0; i < 200; ++i) step();
+    CHECK(restless[0]->tokens.size() > together);
+    for (std::uint64_t n = 1; n <= 8; ++n) rig.engine->cancel(rig.id(n));
+    rig.run();
+  }
+}
+
 }  // namespace weir::tests::engine_pause_test

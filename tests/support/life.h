@@ -47,7 +47,7 @@ class life : public std::enable_shared_from_this<life> {
     c.cancel_on_disconnect = cancel_when_lost_ = chance(2);
     if (chance(h.window_one_in)) {
       c.how.window = 1 + random() % 40;
-      c.pause_on_lag = chance(2);
+      c.request.may_pause = chance(2);
       acks_after_ = std::chrono::milliseconds(random() % 300);
     }
     if (chance(h.slow_one_in)) reads_every_ = std::chrono::milliseconds(1 + random() % 500);
@@ -55,7 +55,7 @@ class life : public std::enable_shared_from_this<life> {
     net::kept_job job;
     job.as_created = c.how.over({});
     job.cancel_when_left = c.cancel_on_disconnect;
-    job.pause_on_lag = c.pause_on_lag;
+    job.pause_on_lag = c.request.may_pause;
     job.stream = hub_->server().service.submit(c.request, world_.get_executor(), told());
     id_ = job.stream->id();
     windowed_ = job.as_created.window > 0;

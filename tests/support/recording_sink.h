@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/sample/logprobs.h"
@@ -22,6 +23,8 @@ class recording_sink final : public core::token_sink {
   std::vector<core::draw_logprobs> logprobs;  // of the tokens, where the job asked for them
   std::optional<core::ending> end;
   int finishes = 0;
+  bool rests = false;       // a pause has begun and is not over
+  bool told_twice = false;  // a pause began or ended that had done so before
 
   std::size_t write(std::span<const core::token> t) override {
     REQUIRE(!end);
@@ -40,6 +43,7 @@ class recording_sink final : public core::token_sink {
     logprobs.insert(logprobs.end(), l.begin(), l.begin() + static_cast<std::ptrdiff_t>(n));
     return n;
   }
+  void paused(bool now) noexcept override { told_twice = told_twice || std::exchange(rests, now) == now; }
   void finish(const core::ending& how) override {
     ++finishes;
     end = how;

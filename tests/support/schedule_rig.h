@@ -38,7 +38,7 @@ struct schedule_rig {
       : pool(pages), plan(max_batch, {.rows = rows}, pool, model) {}
   ~schedule_rig() {
     for (const auto& s : plan.running()) s->give_back(pool);
-    for (const auto& s : plan.paused()) s->give_back(pool);
+    for (const auto& s : plan.resting()) s->give_back(pool);
   }
 
   std::unique_ptr<core::sequence> make(core::job j) const {

@@ -259,11 +259,11 @@ TEST_CASE("scheduler: a paused sequence keeps its pages, leaves its place, and r
   r.step();
   CHECK_FALSE(r.running(a));
   CHECK(r.running(b));
-  CHECK(r.plan.next_resume(r.now) == time_point(5s));
+  CHECK(r.plan.next_resume() == time_point(5s));
   r.now = time_point(5s);
   r.step();
   CHECK_FALSE(r.running(a));  // no place
-  CHECK(r.plan.next_resume(r.now) == time_point::max());
+  CHECK(r.plan.next_resume() == time_point::max());
   r.plan.pause(b, time_point::max());
   CHECK(r.rows_of(r.plan.plan(r.now), a) == 1);
   CHECK(a.preemptions() == 0);
@@ -282,6 +282,73 @@ TEST_CASE("scheduler: a paused sequence is preempted before one of a lower prior
   CHECK(a.pages.size() == 0);
   CHECK(a.phase() == sequence_phase::paused);
   CHECK(r.plan.latest().preemptions == 1);
+}
+
+namespace {
+
+// Runs until `s` is in the batch; the sequence that runs in between ends with each step. Returns how many
+// others entered.
+int entered_before(schedule_rig& r, const sequence& s) {
+  for (int others = 0;; ++others) {
+    REQUIRE(others < 100);
+    r.plan.plan(r.now);
+    if (r.running(s)) return others;
+    REQUIRE(r.plan.running().size() == 1);
+    sequence& over = *r.plan.running().front();
+    over.close(finish_reason::cancel, r.pool);
+    r.plan.sweep([](auto& p) {
+      if (p->ended()) p.reset();
+    });
+  }
+}
+
+// `n` sequences of a key with one page each, paused.
+std::vector<sequence*> paused_of(schedule_rig& r, std::uint64_t key, std::uint64_t n) {
+  std::vector<sequence*> all;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    job j = numbered_job(key * 100 + i, 10, 100);
+    j.key = key;
+    all.push_back(&r.add(std::move(j)));
+    r.step();
+    REQUIRE(r.running(*all.back()));
+    r.plan.pause(*all.back(), time_point::max());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("scheduler: sequences that return and those of the waiting line take turns") {
+  schedule_rig r(64, 1, 64);
+  const auto back = paused_of(r, 1, 10);
+  const sequence& first = r.add(numbered_job(1, 10, 100));
+  r.step();
+  REQUIRE(r.running(first));
+  for (sequence* s : back) r.plan.resume(*s);
+  std::vector<const sequence*> line;
+  for (std::uint64_t n = 2; n <= 4; ++n) line.push_back(&r.add(numbered_job(n, 10, 100)));
+  CHECK(entered_before(r, *back[0]) == 1);  // `first`
+  CHECK(entered_before(r, *line[0]) == 1);
+  CHECK(entered_before(r, *back[1]) == 1);
+  CHECK(entered_before(r, *line[1]) == 1);
+  CHECK(entered_before(r, *line[2]) == 2);
+  CHECK(entered_before(r, *back[9]) == 7);
+}
+
+TEST_CASE("scheduler: of the sequences that return a key has one in its turn, and priority goes first") {
+  schedule_rig r(64, 1, 64);
+  const auto a = paused_of(r, 1, 10), b = paused_of(r, 2, 2);
+  const sequence& first = r.add(numbered_job(1, 10, 100));
+  r.step();
+  REQUIRE(r.running(first));
+  for (sequence* s : a) r.plan.resume(*s);
+  for (sequence* s : b) r.plan.resume(*s);
+  job urgent = numbered_job(2, 10, 100);
+  urgent.priority = 1;
+  CHECK(entered_before(r, r.add(std::move(urgent))) == 1);
+  CHECK(entered_before(r, *b[0]) <= 2);
+  CHECK(entered_before(r, *b[1]) == 2);
+  CHECK(entered_before(r, *a[9]) <= 9);
 }
 
 }  // namespace weir::tests::scheduler_test

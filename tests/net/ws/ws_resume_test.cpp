@@ -357,6 +357,32 @@ TEST_CASE("on_lag pause: the job is paused while every follower lags, and goes o
   }
 }
 
+TEST_CASE("on_lag pause: stalled readers keep nobody out, and more of them than may be are refused by name") {
+  auto o = slow();
+  o.owner.max_batch = 2;
+  o.owner.queue = 2;
+  server_fixture f(std::move(o));
+  ws_client c(f.port());
+  c.read("session.created");
+  const auto create = [&](const std::string& lane) {
+    c.send(R"({"type":"response.create","id":")" + lane +
+           R"(","input":"hello","max_tokens":200,"window":1,"on_lag":"pause"})");
+  };
+  for (const char* lane : {"a", "b", "c", "d"}) create(lane);
+  f.until([&] { return f.service->stats().engine.paused == 4; });
+  create("e");
+  const auto no = c.read("error");
+  CHECK(no.at("id") == "e");
+  CHECK(no.at("code") == "overloaded");
+  CHECK(no.at("message") ==
+        "this key has 4 unfinished jobs of sim with on_lag \"pause\", and may have no more");
+  CHECK(f.service->stats().predicted_wait_ms == 0);
+  ws_client other(f.port());
+  begin(other, R"("max_tokens":3)");
+  CHECK(other.read("response.done").at("status") == "incomplete");
+  CHECK(f.service->stats().engine.paused == 4);
+}
+
 TEST_CASE("pace even: the text is the same, and the end sends what is left") {
   server_options o;
   o.sim = "rate=200,prefill=100000000,burst=5";
