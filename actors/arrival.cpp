@@ -79,23 +79,14 @@ std::shared_ptr<const std::string> text_of(prompt_input& input, const core::toke
       t.decode(*ids, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}));
 }
 
-// A template runs until its time is over or nobody waits for the request any more.
-core::jinja::limits rendering_limits(const arrival& a) {
-  core::jinja::limits most;
-  most.time = a.choices.front()->time.get();
-  most.deadline = most.time->now() + longest_rendering;
-  most.gone = [&a] { return a.abandoned(); };
-  return most;
-}
-
 // Adds one job for each choice of the prompt `asked.input` that was not cancelled. `first`: the first of
 // these choices.
-core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all) {
+core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all, core::turn& at) {
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < count; ++i)
     if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
   if (wanted.empty()) return {};
-  auto job = make_job(a.asked, *a.model, rendering_limits(a));
+  auto job = make_job(a.asked, *a.model, at);
   if (!job) return job.error();
   job->constraint = all.constraint.rules;
   job->force = a.asked.force;
@@ -120,27 +111,19 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   return {};
 }
 
-// Compiles the constraint of the request. A cancel stops the compilation, but only if the request has one
-// choice.
-core::result<compiled_constraint> constraint_of(const arrival& a) {
-  if (a.constraint) return *a.constraint;
-  if (!a.asked.constraint) return compiled_constraint();
-  const auto* gone = a.choices.size() == 1 ? &a.choices.front()->cancelled : nullptr;
-  return a.model->constraints->get(*a.asked.constraint, a.asked.constraint_param, gone);
-}
-
-core::result<plan> plan_of(arrival& a) {
+core::result<plan> plan_of(arrival& a, core::turn& at) {
   plan all;
-  auto constraint = constraint_of(a);
-  if (!constraint) return constraint.error();
-  all.constraint = std::move(*constraint);
+  if (a.constraint) {
+    if (!*a.constraint) return a.constraint->error();
+    all.constraint = **a.constraint;
+  }
   auto& more = a.asked.more_inputs;
   const std::size_t each = a.choices.size() / (1 + more.size());
   const std::string name = a.asked.input_param;
   for (std::size_t prompt = 0; prompt <= more.size(); ++prompt) {
     if (prompt > 0) a.asked.input = std::move(more[prompt - 1]);
     if (!more.empty()) a.asked.input_param = fmt::format("{}[{}]", name, prompt);
-    if (auto added = add_jobs(a, prompt * each, each, all); !added) return added.error();
+    if (auto added = add_jobs(a, prompt * each, each, all, at); !added) return added.error();
   }
   a.asked.input_param = name;
   return all;
@@ -179,9 +162,14 @@ bool arrival::constraint_is_ready() {
   return constraint.has_value();
 }
 
-void arrival::bring_in() {
+bool arrival::compile_constraint(core::turn& at, std::function<void()> settled) {
+  constraint = model->constraints->get(*asked.constraint, asked.constraint_param, at, std::move(settled));
+  return constraint.has_value();
+}
+
+void arrival::bring_in(core::turn& at) {
   if (abandoned()) return;  // the streams have ended
-  auto all = plan_of(*this);
+  auto all = plan_of(*this, at);
   if (!all) return refuse(all.error());
   if (all->jobs.empty()) return;
   memory.force(all->bytes);  // no more than was counted before: the text is not needed any more

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/make_job.h"
+#include "tests/support/free_turn.h"
 #include "tests/support/manual_clock.h"
 
 namespace weir::tests::arrival_test {
@@ -75,6 +76,7 @@ struct arrival_rig {
   std::vector<core::job> entered;
   std::size_t room_in_mailbox = 100;
   arrival a;
+  free_turn at;
 };
 
 }  // namespace
@@ -83,7 +85,7 @@ TEST_CASE(
     "arrival: choices are tokenised once and enter together, each with its number, and their prompt counts "
     "once") {
   arrival_rig r(3, 4, {.queue = 4, .queue_tokens = 101});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.text->texts == 1);
   REQUIRE(r.entered.size() == 3);
@@ -101,7 +103,7 @@ TEST_CASE(
 TEST_CASE("arrival: without a seed each choice draws with its own") {
   arrival_rig r(2);
   r.a.asked.sampling.seed.reset();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   REQUIRE(r.entered.size() == 2);
   CHECK(r.entered[0].sampling.seed != r.entered[1].sampling.seed);
 }
@@ -109,7 +111,7 @@ TEST_CASE("arrival: without a seed each choice draws with its own") {
 TEST_CASE("arrival: where there is no room for all choices none enters, and the admission is as it was") {
   arrival_rig r(3, 2, {.queue = 2});
   REQUIRE(r.model->admission->admit("m", 1, 2).has_value());
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.entered.empty());
   for (const auto& s : r.a.choices) {
@@ -122,7 +124,7 @@ TEST_CASE("arrival: where there is no room for all choices none enters, and the 
 
 TEST_CASE("arrival: more choices than there is room for at any time are refused by name") {
   arrival_rig r(5, 2, {.queue = 2});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   REQUIRE(r.a.choices[0]->now == phase::refused);
   CHECK(r.a.choices[0]->why_refused.code == core::errc::invalid_param);
@@ -133,7 +135,7 @@ TEST_CASE("arrival: a choice that is cancelled on its way in does not take the o
   arrival_rig r(3, 2, {.queue = 0});
   r.a.choices[1]->cancel(core::finish_reason::cancel);
   r.run();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   REQUIRE(r.entered.size() == 2);  // the cancelled choice needs no place
   CHECK(r.entered[0].sampling.choice == 0);
@@ -147,7 +149,7 @@ TEST_CASE("arrival: choices that are all cancelled are not tokenised") {
   arrival_rig r(2);
   for (const auto& s : r.a.choices) s->cancel(core::finish_reason::cancel);
   r.run();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   CHECK(r.text->texts == 0);
   CHECK(r.entered.empty());
 }
@@ -156,7 +158,7 @@ TEST_CASE(
     "arrival: several prompts enter together, each tokenised once, with its choices as if it were alone") {
   arrival_rig r(4, 4, {.queue = 4, .queue_tokens = 104});
   r.a.asked.more_inputs.emplace_back(prompt_ids{7, 8, 9});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.text->texts == 1);
   REQUIRE(r.entered.size() == 4);
@@ -178,7 +180,7 @@ TEST_CASE("arrival: of several prompts the one that is wrong is named, and none 
   r.a.asked.input_param = "prompt";
   r.a.asked.more_inputs.emplace_back(std::string("fine"));
   r.a.asked.more_inputs.emplace_back(prompt_ids{1, 1000});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.entered.empty());
   for (const auto& s : r.a.choices) {
@@ -195,7 +197,7 @@ TEST_CASE("arrival: of several prompts those that are cancelled are not tokenise
   r.a.choices[0]->cancel(core::finish_reason::cancel);
   r.a.choices[1]->cancel(core::finish_reason::cancel);
   r.run();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   CHECK(r.text->texts == 1);
   REQUIRE(r.entered.size() == 2);
   CHECK(r.entered[0].prompt.size() == 6);
@@ -207,7 +209,7 @@ TEST_CASE("arrival: with echo each choice has its prompt's text, as it was writt
   r.a.asked.echo = true;
   r.a.asked.input = std::string("as written");
   r.a.asked.more_inputs.emplace_back(prompt_ids{104, 105, 500});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   REQUIRE(r.entered.size() == 4);
   for (int i = 0; i < 2; ++i) {
@@ -222,7 +224,7 @@ TEST_CASE("arrival: what a job's parameters take is counted, once for each job")
     const auto account = std::make_shared<core::memory_account>();
     r.a.memory = core::memory_hold(account);
     for (std::size_t i = 0; i < biases; ++i) r.a.asked.sampling.logit_bias.emplace_back(i, 1.0);
-    r.a.bring_in();
+    r.a.bring_in(r.at);
     return account->used();
   };
   CHECK(held(100) - held(0) == 3 * 100 * sizeof(std::pair<core::token_id, float>));
@@ -231,7 +233,7 @@ TEST_CASE("arrival: what a job's parameters take is counted, once for each job")
 TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {
   arrival_rig r(3, 4, {.queue = 0});
   r.room_in_mailbox = 1;
-  CHECK_THROWS_AS(r.a.bring_in(), std::bad_alloc);
+  CHECK_THROWS_AS(r.a.bring_in(r.at), std::bad_alloc);
   r.a.refuse(core::make_error(core::errc::overloaded, "out of memory"));
   r.run();
   CHECK(r.a.choices[0]->now == phase::running);
@@ -250,7 +252,7 @@ TEST_CASE("arrival: a key's prefixes are its own, whatever salt another chooses"
   arrival_rig r(1);
   r.a.prefix_owner = mine;
   r.a.asked.cache_salt = "s";
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   REQUIRE(r.entered.size() == 1);
   CHECK(r.entered[0].cache_salt == prefix_salt(mine, "s"));
 }
