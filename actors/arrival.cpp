@@ -82,23 +82,14 @@ std::shared_ptr<const std::string> text_of(prompt_input& input, const core::toke
       t.decode(*ids, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}));
 }
 
-// A template runs until its time is over or nobody waits for the request any more.
-core::jinja::limits rendering_limits(const arrival& a) {
-  core::jinja::limits most;
-  most.time = a.choices.front()->time.get();
-  most.deadline = most.time->now() + longest_rendering;
-  most.gone = [&a] { return a.abandoned(); };
-  return most;
-}
-
 // Adds one job for each choice of the prompt `asked.input` that was not cancelled. `first`: the first of
 // these choices.
-core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all) {
+core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all, core::turn& at) {
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < count; ++i)
     if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
   if (wanted.empty()) return {};
-  auto job = make_job(a.asked, *a.model, rendering_limits(a));
+  auto job = make_job(a.asked, *a.model, at);
   if (!job) return job.error();
   job->constraint = all.constraint.rules;
   job->force = a.asked.force;
@@ -123,27 +114,19 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   return {};
 }
 
-// Compiles the constraint of the request. A cancel stops the compilation, but only if the request has one
-// choice.
-core::result<compiled_constraint> constraint_of(const arrival& a) {
-  if (a.constraint) return *a.constraint;
-  if (!a.asked.constraint) return compiled_constraint();
-  const auto* gone = a.choices.size() == 1 ? &a.choices.front()->cancelled : nullptr;
-  return a.model->constraints->get(*a.asked.constraint, a.asked.constraint_param, gone);
-}
-
-core::result<plan> plan_of(arrival& a) {
+core::result<plan> plan_of(arrival& a, core::turn& at) {
   plan all;
-  auto constraint = constraint_of(a);
-  if (!constraint) return constraint.error();
-  all.constraint = std::move(*constraint);
+  if (a.constraint) {
+    if (!*a.constraint) return a.constraint->error();
+    all.constraint = **a.constraint;
+  }
   auto& more = a.asked.more_inputs;
   const std::size_t each = a.choices.size() / (1 + more.size());
   const std::string name = a.asked.input_param;
   for (std::size_t prompt = 0; prompt <= more.size(); ++prompt) {
     if (prompt > 0) a.asked.input = std::move(more[prompt - 1]);
     if (!more.empty()) a.asked.input_param = fmt::format("{}[{}]", name, prompt);
-    if (auto added = add_jobs(a, prompt * each, each, all); !added) return added.error();
+    if (auto added = add_jobs(a, prompt * each, each, all, at); !added) return added.error();
   }
   a.asked.input_param = name;
   return all;
@@ -232,17 +215,22 @@ bool arrival::constraint_is_ready() {
   return constraint.has_value();
 }
 
-void arrival::bring_in() {
+bool arrival::compile_constraint(core::turn& at, std::function<void()> settled) {
+  constraint = model->constraints->get(*asked.constraint, asked.constraint_param, at, std::move(settled));
+  return constraint.has_value();
+}
+
+void arrival::bring_in(core::turn& at) {
   if (abandoned()) return;  // the streams have ended
-  auto all = plan_of(*this);
+  auto all = plan_of(*this, at);
   if (!all) return refuse(all.error());
   if (all->jobs.empty()) return;
   memory.force(all->bytes);  // no more than was counted before: the text is not needed any more
 
   const auto count = static_cast<std::uint32_t>(all->jobs.size());
-  const auto at = admitted_by(asked, *model, *all);
-  if (!at) return refuse(at.error());
-  auto& admission = *(*at)->admission;
+  const auto in = admitted_by(asked, *model, *all);
+  if (!in) return refuse(in.error());
+  auto& admission = *(*in)->admission;
   admitted_jobs places(admission, count);
   for (const auto& a : asked.accounts)
     if (a) a->admitted(count, all->prompt_tokens, choices.front()->time->now());
@@ -250,7 +238,7 @@ void arrival::bring_in() {
     m.prompt->counts(admission, static_cast<std::uint32_t>(m.job.prompt.size()));
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
-    s->taken_by = *at;
+    s->taken_by = *in;
     s->prompt = m.prompt;
     s->pausable = std::move(m.pausable);
     s->deadline = m.job.deadline;
@@ -258,15 +246,15 @@ void arrival::bring_in() {
     s->first_prompt_token = m.job.prompt.front();
     s->memory = memory.split(m.bytes);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
-    if (!(*at)->port->submit(std::move(m.job), s)) {
+    if (!(*in)->port->submit(std::move(m.job), s)) {
       s->prompt.reset();
       return refuse(mailbox_is_full());
     }
     places.taken();
     core::insist([&] {
       boost::asio::post(s->shard,
-                        [s = s, by = model, at = *at, ahead, text = m.prompt_text,
-                         unmet = all->constraint.warnings] { s->admitted(by, at, ahead, text, unmet); });
+                        [s = s, by = model, in = *in, ahead, text = m.prompt_text,
+                         unmet = all->constraint.warnings] { s->admitted(by, in, ahead, text, unmet); });
     });
   }
 }

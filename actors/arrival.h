@@ -1,7 +1,8 @@
 // arrival.h — a request between the moment it was read and the moment its jobs are submitted to their model's
 // owner, or refused.
 //
-// Thread safety: one thread at a time: first the shard that read the request, then its task in the text pool.
+// Thread safety: one thread at a time: first the shard that read the request, then its tasks in the text
+// pools.
 #pragma once
 
 #include <memory>
@@ -38,8 +39,7 @@ struct arrival {
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts
-  // Of the request, if it was known before bring_in().
-  std::optional<core::result<compiled_constraint>> constraint;
+  std::optional<core::result<compiled_constraint>> constraint;    // of the request; set before bring_in()
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
   // As input_bytes().
@@ -47,14 +47,17 @@ struct arrival {
 
   // Whether all choices were cancelled: nobody waits for the request.
   bool abandoned() const;
-  // Whether bring_in() need not compile a constraint: there is none, or it was compiled or refused before.
+  // Whether no constraint has to be compiled: there is none, or it was compiled or refused before.
   bool constraint_is_ready();
+  // Compiles the constraint. false: another request's task compiles it, and calls `settled` at the end; then
+  // call this again. REQUIRES: the request has a constraint.
+  bool compile_constraint(core::turn& at, std::function<void()> settled);
 
   // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are
   // admitted or refused together; a refusal goes to their streams. Takes as long as tokenising the prompts.
   // May throw where memory is short: admission then counts no job that was not submitted, and the caller must
-  // refuse().
-  void bring_in();
+  // refuse(). REQUIRES: constraint_is_ready() or compile_constraint() has returned true.
+  void bring_in(core::turn& at);
 
   // Posts the refusal to the choices' shard, where it reaches every choice that was neither submitted nor has
   // ended.

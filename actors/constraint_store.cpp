@@ -1,6 +1,5 @@
 #include "actors/constraint_store.h"
 
-#include <future>
 #include <new>
 #include <optional>
 
@@ -41,18 +40,16 @@ core::result<compiled_constraint> for_client(constraint_cache::answer what, cons
 
 }  // namespace
 
-core::result<compiled_constraint> constraint_store::get(const core::grammar::constraint_text& text,
-                                                        const std::string& param,
-                                                        const std::atomic<bool>* cancelled) {
+// Once another caller has settled, the answer is known, or nobody compiles any more.
+std::optional<core::result<compiled_constraint>> constraint_store::get(
+    const core::grammar::constraint_text& text, const std::string& param, core::turn& at,
+    std::function<void()> settled) {
   const auto key = core::grammar::key_of(text, vocabulary_);
-  for (;;) {
-    const auto settled = std::make_shared<std::promise<void>>();
-    const auto claim =
-        kept_->ask(key, time_->now(), [settled](const constraint_cache::answer&) { settled->set_value(); });
-    if (claim.known) return for_client(*claim.known, param);
-    if (claim.compile) return for_client(compile_and_keep(key, text, cancelled), param);
-    settled->get_future().wait();  // then the answer is known, or nobody compiles any more
-  }
+  const auto claim = kept_->ask(
+      key, time_->now(), [settled = std::move(settled)](const constraint_cache::answer&) { settled(); });
+  if (claim.known) return for_client(*claim.known, param);
+  if (claim.compile) return for_client(compile_and_keep(key, text, at), param);
+  return std::nullopt;
 }
 
 std::optional<core::result<compiled_constraint>> constraint_store::known(
@@ -64,11 +61,11 @@ std::optional<core::result<compiled_constraint>> constraint_store::known(
 
 constraint_cache::answer constraint_store::compile_and_keep(const core::grammar::cache_key& key,
                                                             const core::grammar::constraint_text& text,
-                                                            const std::atomic<bool>* cancelled) {
+                                                            core::turn& at) {
   std::optional<constraint_cache::answer> made;
   bool no_memory = false;
   try {
-    made = compile(text, cancelled);
+    made = compile(text, at);
   } catch (const std::bad_alloc&) {  // settle() has to follow in any case
     no_memory = true;
     core::insist([&] { made = core::make_error(core::errc::unavailable, "no memory"); });  // is not kept
@@ -88,13 +85,9 @@ std::shared_ptr<terminal_views> constraint_store::views() {
 }
 
 constraint_cache::answer constraint_store::compile(const core::grammar::constraint_text& text,
-                                                   const std::atomic<bool>* cancelled) {
-  fuel::limits most;
-  most.cancelled = cancelled;
-  if (most_time_ > core::duration::zero()) {
-    most.time = time_.get();
-    most.deadline = time_->now() + most_time_;
-  }
+                                                   core::turn& at) {
+  fuel::limits most{.at = &at};
+  if (most_time_ > core::duration::zero()) most.deadline = at.now() + most_time_;
   fuel budget(most);
   auto rules = core::grammar::compile(text, budget);
   if (!rules) return rules.error();

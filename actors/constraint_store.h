@@ -1,13 +1,13 @@
 // constraint_store.h — the compiled constraints of one model's requests, kept for later requests with the
 // same constraint.
 //
-// Compiling ends when its time is over, or when nobody waits for it any more; its work is also bounded in
-// units (core/grammar/fuel.h).
+// Compiling ends when it has used its time, or when nobody waits for it any more; its work is also bounded in
+// units (core/grammar/fuel.h). Others have their turns meanwhile (core/turn.h).
 //
-// Thread safety: any thread. Who asks for a constraint that another thread compiles waits for that thread.
+// Thread safety: any thread. No call waits for another thread that compiles.
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +21,7 @@
 #include "core/grammar/constraint.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/token.h"
+#include "core/turn.h"
 
 namespace weir::actors {
 
@@ -39,12 +40,14 @@ class constraint_store {
                    std::shared_ptr<const core::clock> time, core::duration most_time,
                    std::shared_ptr<core::grammar::constraint_cache> kept);
 
-  // `param`: the client's name of the constraint, with which the place in an error begins. `cancelled`:
-  // nobody waits any more; may be null. The first call also sorts the vocabulary, which takes some 100 ms.
-  // Errors: invalid_param and not_supported as core/grammar/compile.h says; overloaded if its time is over,
-  // now or some seconds ago, or memory is short; unavailable if it was cancelled.
-  core::result<compiled_constraint> get(const core::grammar::constraint_text& text, const std::string& param,
-                                        const std::atomic<bool>* cancelled);
+  // `param`: the client's name of the constraint, with which the place in an error begins. nullopt: another
+  // caller compiles it, and calls `settled` on its thread at the end; then ask again. The first call also
+  // sorts the vocabulary, which takes some 100 ms. Errors: invalid_param and not_supported as
+  // core/grammar/compile.h says; overloaded if its time is over, now or some seconds ago, or memory is short;
+  // unavailable if nobody wants it any more.
+  std::optional<core::result<compiled_constraint>> get(const core::grammar::constraint_text& text,
+                                                       const std::string& param, core::turn& at,
+                                                       std::function<void()> settled);
 
   // The answer of get() if it is known without compiling.
   std::optional<core::result<compiled_constraint>> known(const core::grammar::constraint_text& text,
@@ -52,9 +55,9 @@ class constraint_store {
 
  private:
   using answer = core::grammar::constraint_cache::answer;
-  answer compile(const core::grammar::constraint_text& text, const std::atomic<bool>* cancelled);
+  answer compile(const core::grammar::constraint_text& text, core::turn& at);
   answer compile_and_keep(const core::grammar::cache_key& key, const core::grammar::constraint_text& text,
-                          const std::atomic<bool>* cancelled);
+                          core::turn& at);
   std::shared_ptr<core::grammar::terminal_views> views();
 
   const std::shared_ptr<const core::tokenizer> words_;

@@ -1,10 +1,11 @@
-// key_turns.h — things that wait for one of a few workers. Each key has a line of its own, keys take turns,
+// key_turns.h — things that wait for one of a few places. Each key has a line of its own, keys take turns,
 // and a key has one thing in progress at a time: however many things one key has, another key waits for at
-// most one of them.
+// most one turn of it.
 //
 // Invariants:
-//   1. Things of one key begin in the order in which they were added.
-//   2. Between two things of a key, every other key that has things waiting and none in progress begins one.
+//   1. Things of one key begin in the order in which they were added, each when the one before has ended.
+//   2. Between two turns of a key, every other key that has things waiting and none in progress has one, if
+//      take() lets it.
 //
 // Thread safety: none; the owner holds a lock.
 #pragma once
@@ -23,7 +24,7 @@ class key_turns {
  public:
   struct turn {
     std::uint64_t key = 0;
-    T what;
+    T* what = nullptr;  // stays where it is until done()
   };
 
   // Takes `what` over, unless there is no memory: then it throws std::bad_alloc, and nothing has changed.
@@ -40,23 +41,33 @@ class key_turns {
           throw;
         }
       }
-      at->second->waiting.splice(at->second->waiting.end(), one);
+      at->second->things.splice(at->second->things.end(), one);
     } catch (...) {
       what = std::move(one.front());
       throw;
     }
   }
 
-  // The next thing, which is in progress from now on; nullopt: no key's thing may begin.
-  std::optional<turn> take() {
-    if (ready_.empty()) return std::nullopt;
-    const auto at = ready_.begin();
-    assert(!at->busy && !at->waiting.empty());
-    turn out{at->key, std::move(at->waiting.front())};
-    at->waiting.pop_front();
-    at->busy = true;
-    busy_.splice(busy_.end(), ready_, at);
-    return out;
+  // The next thing for which may(thing) is true; it is in progress from now on. nullopt: there is none.
+  template <class May>
+  std::optional<turn> take(May may) {
+    for (auto at = ready_.begin(); at != ready_.end(); ++at) {
+      assert(!at->busy && !at->things.empty());
+      if (!may(at->things.front())) continue;
+      at->busy = true;
+      busy_.splice(busy_.end(), ready_, at);
+      return turn{at->key, &at->things.front()};
+    }
+    return std::nullopt;
+  }
+
+  // The key's thing in progress waits again: it is still the first of its key, and the key stands behind all
+  // others. REQUIRES: one is in progress.
+  void put_back(std::uint64_t key) noexcept {
+    const auto at = by_key_.find(key)->second;
+    assert(at->busy);
+    at->busy = false;
+    ready_.splice(ready_.end(), busy_, at);
   }
 
   // The key's thing in progress has ended: the key stands behind all others. REQUIRES: one is in progress.
@@ -64,19 +75,16 @@ class key_turns {
     const auto found = by_key_.find(key);
     const auto at = found->second;
     assert(at->busy);
-    at->busy = false;
-    if (at->waiting.empty()) {
-      by_key_.erase(found);
-      busy_.erase(at);
-    } else {
-      ready_.splice(ready_.end(), busy_, at);
-    }
+    at->things.pop_front();
+    if (!at->things.empty()) return put_back(key);
+    by_key_.erase(found);
+    busy_.erase(at);
   }
 
  private:
   struct line {
     std::uint64_t key;
-    std::list<T> waiting;
+    std::list<T> things;  // the first is in progress if `busy`
     bool busy;
   };
   using place = typename std::list<line>::iterator;

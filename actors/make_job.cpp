@@ -137,13 +137,19 @@ std::chrono::local_seconds local_now() {
   return std::chrono::local_seconds(std::chrono::seconds(at + there.tm_gmtoff));
 }
 
-result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
-                                        const core::jinja::limits& most, std::chrono::local_seconds now) {
+core::error unwanted() { return core::make_error(core::errc::unavailable, "nobody waits for this any more"); }
+
+result<std::vector<token_id>> prompt_of(const request& r, const served_model& m, core::turn& at,
+                                        std::chrono::local_seconds now) {
   std::vector<token_id> ids;
   if (const auto* text = std::get_if<std::string>(&r.input)) {
     if (!text->empty())
-      ids = m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true});
+      ids =
+          m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true, .at = &at});
   } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
+    core::jinja::limits most;
+    most.at = &at;
+    most.deadline = at.now() + longest_rendering;
     auto encoded = m.chat->encode(*said, *m.tokenizer, now, most);
     if (!encoded) return blaming(encoded.error(), r);
     ids = std::move(*encoded);
@@ -152,6 +158,7 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
     for (auto id : ids)
       if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
   }
+  if (!at.go_on()) return unwanted();
   if (ids.empty()) {
     if (!m.tokenizer->bos())
       return bad_param(r.input_param, "{} is empty, and {} has no BOS token to begin with", r.input_param,
@@ -163,7 +170,7 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
   return ids;
 }
 
-result<core::job> make_job(const request& r, const served_model& m, const core::jinja::limits& most,
+result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
                            std::chrono::local_seconds now) {
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
@@ -182,7 +189,7 @@ result<core::job> make_job(const request& r, const served_model& m, const core::
       return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
                        r.prompt_logprobs_param, m.name);
   }
-  auto prompt = prompt_of(r, m, most, now);
+  auto prompt = prompt_of(r, m, at, now);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok.error();
   j.prompt = std::move(*prompt);

@@ -13,7 +13,7 @@
 
 namespace weir::actors {
 
-// The longest that a chat template may run for one request.
+// The longest that a chat template may run for one request, others' turns not counted.
 inline constexpr core::duration longest_rendering = std::chrono::seconds(1);
 
 // The time in the time zone of the process.
@@ -21,17 +21,18 @@ std::chrono::local_seconds local_now();
 
 // The job of a request to model `m`. Errors name the field that is wrong. The caller still sets id, sink,
 // created and deadline. Takes as long as tokenising the prompt. A request without a seed gets a random one.
-// `most`: what the chat template may use. `now`: for chat templates that print the date. The request's
-// constraint is left to constraint_store.h.
-core::result<core::job> make_job(const request& r, const served_model& m,
-                                 const core::jinja::limits& most = {},
+// `at`: where it says that nobody wants the job, the error is unavailable. `now`: for chat templates that
+// print the date. The request's constraint is left to constraint_store.h.
+core::result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
                                  std::chrono::local_seconds now = local_now());
 
 // The tokens of a request's prompt for model `m`, made as make_job() makes them. They may be more than the
 // model's context has room for. Errors name the field that is wrong.
-core::result<std::vector<core::token_id>> prompt_of(const request& r, const served_model& m,
-                                                    const core::jinja::limits& most = {},
+core::result<std::vector<core::token_id>> prompt_of(const request& r, const served_model& m, core::turn& at,
                                                     std::chrono::local_seconds now = local_now());
+
+// The error for a request that nobody waits for any more.
+core::error unwanted();
 
 // The job of choice `index`, of a request with several, made from the job of its first choice. It draws other
 // random numbers; where the request sets no seed, it has a seed of its own.

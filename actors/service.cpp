@@ -1,21 +1,14 @@
 #include "actors/service.h"
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/post.hpp>
-#include <mutex>
 #include <random>
 #include <unordered_map>
 
-#include "actors/arrival.h"
-#include "actors/counted_text.h"
 #include "actors/job_state.h"
 #include "actors/job_witness.h"
-#include "actors/make_job.h"
-#include "actors/model_list.h"
-#include "actors/registry.h"
-#include "actors/text_pool.h"
+#include "actors/service_parts.h"
+#include "core/insist.h"
 
 namespace weir::actors {
 namespace {
@@ -33,11 +26,6 @@ core::job_id random_id() {
   thread_local std::random_device device;
   const auto word = [] { return std::uint64_t{device()} << 32 | device(); };
   return {word(), word()};
-}
-
-template <class F, class... A>
-void post_call(const executor& ex, F f, A... a) {
-  asio::post(ex, [f = std::move(f), ... a = std::move(a)]() mutable { f(std::move(a)...); });
 }
 
 void tell_witness(job_witness& witness, const outcome& o, const job_stream::state_block& job) {
@@ -69,153 +57,77 @@ void add_to(std::vector<device_memory>& all, const std::string& device, const me
     there->use += use;
 }
 
-// One copy of a model that is to be loaded, and where.
-struct load_step {
-  model_spec spec;
-  std::uint32_t copy = 0;
-  std::size_t host = 0;
-};
+executor place(const service_options& o) { return o.simulated ? o.simulated->everything : executor(); }
 
-// Copies of a model go to different hosts as far as there are so many: to those with the fewest loads so far,
-// the earlier ones first.
-std::vector<load_step> loads_of(std::vector<model_spec> specs, std::uint32_t copies, std::size_t hosts) {
-  std::vector<load_step> out;
-  std::vector<std::size_t> on(hosts, 0);
-  for (auto& spec : specs)
-    for (std::uint32_t copy = 0; copy < copies; ++copy) {
-      const auto to = static_cast<std::size_t>(std::ranges::min_element(on) - on.begin());
-      ++on[to];
-      out.push_back({spec, copy, to});
-    }
+std::shared_ptr<core::grammar::constraint_cache> constraints_of(const owner_options& o) {
+  core::grammar::constraint_cache::options most;
+  most.max_bytes = o.grammar_cache_bytes;
+  return std::make_shared<core::grammar::constraint_cache>(most);
+}
+
+std::vector<std::unique_ptr<host>> hosts_of(const service_options& o, const timekeeper& t,
+                                            const shared_by_owners& shared) {
+  std::vector<std::unique_ptr<host>> out;
+  auto devices = o.devices;
+  if (devices.empty()) devices.push_back(o.owner.device);
+  for (auto& device : devices) {
+    auto own = o.owner;
+    own.models = std::max<std::size_t>(1, o.models.size());
+    own.device = std::move(device);
+    out.push_back(std::make_unique<gpu_owner>(std::move(own), t, shared, place(o)));
+  }
   return out;
 }
 
-// How far the load under way is. The owner's thread may say so after the service has ended.
-class load_board {
- public:
-  void note(load_state s) {
-    const std::lock_guard held(lock_);
-    now_ = std::move(s);
-  }
-  load_state look() const {
-    const std::lock_guard held(lock_);
-    return now_;
-  }
-
- private:
-  mutable std::mutex lock_;
-  load_state now_;
-};
-
 }  // namespace
 
-struct service::parts {
-  parts(service_options o, const timekeeper& t)
-      : time(t),
-        lasting(t.lasting()),
-        seen(o.seen),
-        next_id(o.simulated ? o.simulated->next_id : random_id),
-        shared{seen, constraints_of(o.owner)},
-        hosts(hosts_of(o, t, shared)),
-        registry(spawn_registry(o.simulated ? place(o) : own_thread(), t, seen,
-                                [this](auto& views) { look(views); })),
-        loads(loads_of(std::move(o.models), std::max(1u, o.copies), hosts.size())),
-        share_prefixes(o.share_prefixes),
-        slo(o.owner.slo),
-        constraint_pool(o.text, t, seen, constraint_threads, place(o)),
-        pool(o.text, t, seen, text_threads, place(o)) {}
+service::parts::parts(service_options o, const timekeeper& t)
+    : time(t),
+      lasting(t.lasting()),
+      seen(o.seen),
+      next_id(o.simulated ? o.simulated->next_id : random_id),
+      shared{seen, constraints_of(o.owner)},
+      hosts(hosts_of(o, t, shared)),
+      registry(spawn_registry(o.simulated ? place(o) : own_thread(), t, seen,
+                              [this](auto& views) { look(views); })),
+      loads(plan_loads(o.models, std::max(1u, o.copies), hosts.size())),
+      share_prefixes(o.share_prefixes),
+      slo(o.owner.slo),
+      constraint_pool(o.text, t, seen, for_constraints, place(o)),
+      pool(o.text, t, seen, for_texts, place(o)) {}
 
-  ~parts() { registry.stop(); }
+executor service::parts::own_thread() {
+  exclusive_thread::options own{.name = "weir-control"};
+  own.on_escape = [s = seen](std::exception_ptr what) { s->note("the control thread", std::move(what)); };
+  return control.emplace(std::move(own)).get_executor();
+}
 
-  static executor place(const service_options& o) {
-    return o.simulated ? o.simulated->everything : executor();
+std::vector<board::picture> service::parts::pictures() const {
+  std::vector<board::picture> out;
+  for (const auto& h : hosts) out.push_back(h->published().look());
+  return out;
+}
+
+void service::parts::look(std::vector<job_view>& views) const {
+  const auto shown = pictures();
+  std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
+  for (const auto& p : shown)
+    for (const auto& j : p->jobs) by_id.emplace(j.sequence.id, &j);
+  const auto models = list.models();
+  for (auto& v : views) {
+    const auto it = by_id.find(v.id);
+    if (it == by_id.end()) continue;
+    const auto& s = it->second->sequence;
+    v.state = core::name(s.state);
+    v.prompt_tokens = s.prompt_tokens;
+    v.output_tokens = s.output_tokens;
+    v.cached_tokens = s.cached_tokens;
+    v.pages = s.pages;
+    v.preemptions = s.preemptions;
+    v.priority = s.priority;
+    if (const auto m = model_list::at(*models, it->second->engine)) v.model = m->name;
   }
-
-  executor own_thread() {
-    exclusive_thread::options own{.name = "weir-control"};
-    own.on_escape = [s = seen](std::exception_ptr what) { s->note("the control thread", std::move(what)); };
-    return control.emplace(std::move(own)).get_executor();
-  }
-
-  static std::shared_ptr<core::grammar::constraint_cache> constraints_of(const owner_options& o) {
-    core::grammar::constraint_cache::options most;
-    most.max_bytes = o.grammar_cache_bytes;
-    return std::make_shared<core::grammar::constraint_cache>(most);
-  }
-
-  static std::vector<std::unique_ptr<host>> hosts_of(const service_options& o, const timekeeper& t,
-                                                     const shared_by_owners& shared) {
-    std::vector<std::unique_ptr<host>> out;
-    auto devices = o.devices;
-    if (devices.empty()) devices.push_back(o.owner.device);
-    for (auto& device : devices) {
-      auto own = o.owner;
-      own.models = std::max<std::size_t>(1, o.models.size());
-      own.device = std::move(device);
-      out.push_back(std::make_unique<gpu_owner>(std::move(own), t, shared, place(o)));
-    }
-    return out;
-  }
-
-  std::vector<board::picture> pictures() const {
-    std::vector<board::picture> out;
-    for (const auto& h : hosts) out.push_back(h->published().look());
-    return out;
-  }
-
-  // Fills in the state of live jobs from the pictures that their hosts published.
-  void look(std::vector<job_view>& views) const {
-    const auto shown = pictures();
-    std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
-    for (const auto& p : shown)
-      for (const auto& j : p->jobs) by_id.emplace(j.sequence.id, &j);
-    const auto models = list.models();
-    for (auto& v : views) {
-      const auto it = by_id.find(v.id);
-      if (it == by_id.end()) continue;
-      const auto& s = it->second->sequence;
-      v.state = core::name(s.state);
-      v.prompt_tokens = s.prompt_tokens;
-      v.output_tokens = s.output_tokens;
-      v.cached_tokens = s.cached_tokens;
-      v.pages = s.pages;
-      v.preemptions = s.preemptions;
-      v.priority = s.priority;
-      if (const auto m = model_list::at(*models, it->second->engine)) v.model = m->name;
-    }
-  }
-
-  // Makes the stream of one choice of a request for `model`, which is null where there is none, and tells the
-  // registry. `answer`: see job_born; nullopt: the choice is the first.
-  std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
-                                                        model_list::model_ptr model, const executor& shard);
-  // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
-  // vain.
-  core::result<> check(arrival& a);
-  void begin_text(const std::shared_ptr<arrival>& a);
-  void post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void()> run);
-
-  const timekeeper& time;
-  const std::shared_ptr<const core::clock> lasting;  // for the streams
-  const std::shared_ptr<core::incidents> seen;
-  const std::shared_ptr<core::memory_account> memory = std::make_shared<core::memory_account>();
-  const std::function<core::job_id()> next_id;
-  std::atomic<bool> draining{false};
-  model_list list;
-  const std::shared_ptr<load_board> load_so_far = std::make_shared<load_board>();
-  const shared_by_owners shared;
-  const std::vector<std::unique_ptr<host>> hosts;  // never empty
-  std::optional<exclusive_thread> control;
-  ref<registry_msg> registry;
-  const std::vector<load_step> loads;
-  const bool share_prefixes;
-  const core::objective slo;
-  // The pools are last, because their threads use the members above. Requests whose constraint was not
-  // compiled before go from `pool` to `constraint_pool`: compiling one may take seconds, and no other text
-  // waits for it.
-  static constexpr std::uint32_t text_threads = 2, constraint_threads = 3;
-  text_pool constraint_pool, pool;
-};
+}
 
 service::service(service_options o, const timekeeper& time)
     : p_(std::make_shared<parts>(std::move(o), time)) {}
@@ -340,17 +252,27 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
 }
 
 void service::parts::begin_text(const std::shared_ptr<arrival>& a) {
-  post(pool, a, [this, a] {
-    if (a->constraint_is_ready()) return a->bring_in();
-    post(constraint_pool, a, [a] { a->bring_in(); });
+  post(pool, a, [this, a](core::turn& at) {
+    if (a->constraint_is_ready()) return a->bring_in(at);
+    begin_constraint(a);
   });
 }
 
-void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void()> run) {
+// Where another request's task compiles the same constraint, this one takes no place until that has ended.
+void service::parts::begin_constraint(const std::shared_ptr<arrival>& a) {
+  post(constraint_pool, a, [this, a](core::turn& at) {
+    const auto again = [this, a] { core::insist([&] { begin_constraint(a); }); };
+    if (a->compile_constraint(at, again)) a->bring_in(at);
+  });
+}
+
+void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a,
+                          std::function<void(core::turn&)> run) {
   to.post({.key = a->asked.who.key,
            .bytes = a->bytes(),
            .run = std::move(run),
-           .refuse = [a](const core::error& why) { a->refuse(why); }});
+           .refuse = [a](const core::error& why) { a->refuse(why); },
+           .unwanted = [a] { return a->abandoned(); }});
 }
 
 std::vector<model_entry> service::models() const {
@@ -364,98 +286,6 @@ std::vector<model_entry> service::models() const {
 std::optional<load_state> service::loading() const {
   if (!p_->list.loading()) return std::nullopt;
   return p_->load_so_far->look();
-}
-
-void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
-                       std::function<void(core::result<tokenized>)> done, const text_client& from) {
-  using answer = core::result<tokenized>;
-  struct held_text {
-    std::string text;
-    core::memory_hold memory;
-  };
-  const auto held = std::make_shared<held_text>(held_text{std::move(text), core::memory_hold(p_->memory)});
-  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
-  text_pool::task work;
-  work.key = from.key;
-  work.bytes = held->text.size();
-  if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
-  work.run = [counted, p = p_.get(), model = std::move(model), held, add_special, ex, done] {
-    const auto m = p->list.find(model);
-    if (!m) return post_call(ex, done, answer(m.error()));
-    tokenized t{{}, (*m)->tokenizer, core::memory_hold(p->memory)};
-    t.ids = t.tokenizer->encode(held->text, {.add_special = add_special, .parse_special = true});
-    t.ids.shrink_to_fit();
-    counted->used(t.ids.size());
-    if (!t.memory.resize(t.ids.size() * sizeof(core::token_id)))
-      return post_call(ex, done, answer(no_memory_for_clients()));
-    post_call(ex, done, answer(std::move(t)));
-  };
-  work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
-  p_->pool.post(std::move(work));
-}
-
-void service::count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done) {
-  using count = core::result<std::uint32_t>;
-  struct held_request {
-    request asked;
-    core::memory_hold memory;
-    counted_text counted;
-    held_request(request r, std::shared_ptr<core::memory_account> of, const core::clock& time)
-        : asked(std::move(r)), memory(std::move(of)), counted(asked.accounts, time) {}
-  };
-  const auto held = std::make_shared<held_request>(std::move(r), p_->memory, p_->time);
-  text_pool::task work;
-  work.key = held->asked.who.key;
-  work.bytes = input_bytes(held->asked);
-  if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));
-  work.run = [p = p_.get(), held, ex, done] {
-    const auto m = p->list.find(held->asked.model);
-    if (!m) return post_call(ex, done, count(m.error()));
-    core::jinja::limits most;
-    most.time = &p->time;
-    most.deadline = p->time.now() + longest_rendering;
-    const auto prompt = prompt_of(held->asked, **m, most);
-    if (!prompt) return post_call(ex, done, count(prompt.error()));
-    held->counted.used(prompt->size());
-    post_call(ex, done, count(static_cast<std::uint32_t>(prompt->size())));
-  };
-  work.refuse = [ex, done](core::error why) { post_call(ex, done, count(std::move(why))); };
-  p_->pool.post(std::move(work));
-}
-
-void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
-                         std::function<void(core::result<detokenized>)> done, const text_client& from) {
-  using answer = core::result<detokenized>;
-  struct held_ids {
-    std::vector<std::int64_t> ids;
-    core::memory_hold memory;
-  };
-  const auto held = std::make_shared<held_ids>(held_ids{std::move(ids), core::memory_hold(p_->memory)});
-  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
-  text_pool::task work;
-  work.key = from.key;
-  work.bytes = held->ids.size() * sizeof(std::int64_t);
-  if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
-  work.run = [counted, p = p_.get(), model = std::move(model), held, ex, done] {
-    counted->used(held->ids.size());
-    const auto m = p->list.find(model);
-    if (!m) return post_call(ex, done, answer(m.error()));
-    const auto& t = *(*m)->tokenizer;
-    std::vector<core::token_id> known;
-    for (auto id : held->ids) {
-      if (id < 0 || id >= t.vocab_size())
-        return post_call(ex, done,
-                         answer(core::bad_param("ids", "ids: {} is outside the vocabulary (0 to {})", id,
-                                                t.vocab_size() - 1)));
-      known.push_back(static_cast<core::token_id>(id));
-    }
-    detokenized out{t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}),
-                    core::memory_hold(p->memory)};
-    if (!out.memory.resize(out.text.capacity())) return post_call(ex, done, answer(no_memory_for_clients()));
-    post_call(ex, done, answer(std::move(out)));
-  };
-  work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
-  p_->pool.post(std::move(work));
 }
 
 void service::list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done) {

@@ -136,7 +136,8 @@ class service {
                 std::function<void(core::result<tokenized>)> done, const text_client& from = {});
   // Number of tokens that the prompt of `r` has, counted in the text pool; it may be longer than the model's
   // context. Errors: an unknown model, a prompt that cannot be made, overloaded, internal.
-  void count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done);
+  void count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done,
+                    const text_client& from = {});
   // Text of `ids`, special tokens included, made in the text pool. Errors as tokenize(), and an id outside
   // the vocabulary.
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,

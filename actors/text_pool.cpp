@@ -23,18 +23,45 @@ core::error broken() { return core::make_error(core::errc::internal, "the text c
 
 }  // namespace
 
+// The turn of a task in progress.
+class text_pool::own_turn final : public core::turn {
+ public:
+  own_turn(text_pool& in, const turns::turn& mine) : pool_(in), mine_(mine), began_(in.time_.now()) {}
+
+  core::time_point now() const noexcept override { return pool_.time_.now() - waited_; }
+  bool go_on() override {
+    if (pool_.time_.now() - began_ >= slice) pool_.give_way(*this);
+    const auto& unwanted = mine_.what->what.unwanted;
+    return !pool_.ending_.load(relaxed) && !(unwanted && unwanted());
+  }
+
+ private:
+  friend text_pool;
+
+  text_pool& pool_;
+  const turns::turn mine_;
+  core::time_point began_;   // the slice
+  core::duration waited_{};  // for others
+  bool may_go_on_ = false;   // under mutex_
+  std::condition_variable woken_;
+};
+
 text_pool::text_pool(const text_bounds& limits, const core::clock& time,
-                     std::shared_ptr<core::incidents> seen, std::uint32_t threads,
+                     std::shared_ptr<core::incidents> seen, size how_large,
                      boost::asio::any_io_executor instead)
-    : limits_(limits), time_(time), seen_(std::move(seen)), instead_(std::move(instead)) {
+    : limits_(limits), size_(how_large), time_(time), seen_(std::move(seen)), instead_(std::move(instead)) {
   if (instead_) return;
-  for (std::uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  handed_.reserve(size_.places);
+  threads_.reserve(size_.threads);
+  const std::lock_guard held(mutex_);
+  for (std::uint32_t i = 0; i < size_.places; ++i) add_thread();
 }
 
 text_pool::~text_pool() {
   {
     const std::lock_guard held(mutex_);
     ending_ = true;
+    hand_out();
   }
   changed_.notify_all();
 }
@@ -47,54 +74,105 @@ void text_pool::post(task t) {
   } catch (const std::bad_alloc&) {
     return t.refuse(out_of_memory());
   }
+  work mine{std::move(t)};
   try {
     const std::lock_guard held(mutex_);
-    turns_.add(key, t);
+    turns_.add(key, mine);
+    if (!instead_) return hand_out();
   } catch (const std::bad_alloc&) {
     leave(key, bytes);
-    return t.refuse(out_of_memory());
+    return mine.what.refuse(out_of_memory());
   }
-  if (instead_) return boost::asio::post(instead_, [this] { run_one(); });
-  changed_.notify_one();
+  boost::asio::post(instead_, [this] { run_one(); });
+}
+
+// Gives free places to the keys whose turn it is. When the pool ends, all half-done tasks go on, and no
+// other.
+void text_pool::hand_out() {
+  const auto may = [this](const work& w) { return w.begun || (!ending_ && has_thread()); };
+  while (running_ < size_.places || ending_) {
+    const auto next = turns_.take(may);
+    if (!next) return;
+    ++running_;
+    if (auto* t = std::exchange(next->what->half_done, nullptr)) {
+      t->may_go_on_ = true;
+      t->woken_.notify_one();
+    } else {
+      ++begun_;
+      next->what->begun = true;
+      handed_.push_back(*next);
+      changed_.notify_one();
+    }
+  }
+}
+
+// Where the system gives no further thread, the task waits for one of those that are there.
+bool text_pool::has_thread() {
+  if (begun_ < threads_.size()) return true;
+  if (threads_.size() == size_.threads) return false;
+  return core::contained(*seen_, "a thread for texts", [this] { add_thread(); });
 }
 
 void text_pool::run() {
   pthread_setname_np(pthread_self(), "weir-text");
   std::unique_lock held(mutex_);
   for (;;) {
-    std::optional<key_turns<task>::turn> next;
-    changed_.wait(held, [&] { return ending_ || (next = turns_.take()); });
+    changed_.wait(held, [this] { return ending_ || !handed_.empty(); });
     if (ending_) return;
+    const auto mine = handed_.front();
+    handed_.erase(handed_.begin());
     held.unlock();
-    work(next->what);
+    run_task(mine);
     held.lock();
-    turns_.done(next->key);
+    turns_.done(mine.key);
+    --begun_;
+    --running_;
+    hand_out();
   }
+}
+
+// The task stands behind those of all other keys. Where no other may run, its turn is at once.
+void text_pool::give_way(own_turn& half_done) {
+  const auto from = time_.now();
+  if (!instead_) {
+    std::unique_lock held(mutex_);
+    half_done.mine_.what->half_done = &half_done;
+    turns_.put_back(half_done.mine_.key);
+    --running_;
+    hand_out();
+    half_done.woken_.wait(held, [&] { return half_done.may_go_on_; });
+    half_done.may_go_on_ = false;
+  }
+  half_done.began_ = time_.now();
+  half_done.waited_ += half_done.began_ - from;
 }
 
 // One task for each that was posted, though not always the same one.
 void text_pool::run_one() {
   std::unique_lock held(mutex_);
-  auto next = turns_.take();
+  const auto next = turns_.take([](const work&) { return true; });
   if (!next) return;
   held.unlock();
-  work(next->what);
+  run_task(*next);
   held.lock();
   turns_.done(next->key);
 }
 
-void text_pool::work(task& t) noexcept {
-  const auto began = time_.now();
+void text_pool::run_task(const turns::turn& mine) noexcept {
+  task& t = mine.what->what;
+  own_turn turn(*this, mine);
+  const auto began = turn.now();
   try {
-    t.run();
+    t.run(turn);
   } catch (const std::bad_alloc&) {
     fault(t, out_of_memory());
   } catch (...) {
     fault(t, broken());
   }
-  note_pace(t.bytes, time_.now() - began);
+  note_pace(t.bytes, turn.now() - began);
   t.run = nullptr;
   t.refuse = nullptr;
+  t.unwanted = nullptr;
   leave(t.key, t.bytes);
 }
 

@@ -127,6 +127,10 @@ command add_load(CLI::App& app) {
   app.add_option("--drain", o->drain, "how long an open loop waits for its last answers, in s")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  app.add_option("--timeout-s", o->timeout,
+                 "a stream whose server sends nothing for so many s has failed; 0 = none has")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--slow-readers", o->slow_readers, "share of the connections that read slowly")
       ->type_name("P%");
   app.add_option("--read-rate", o->read_rate, "how fast they read, in bytes/s; 0: they stop")

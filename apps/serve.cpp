@@ -38,8 +38,11 @@ struct serve_options {
 
 core::result<std::string> read_file(const char* option, const std::string& file) {
   std::ifstream in(file);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) return core::bad_param(option, "--{} {}: cannot be read", option, file);
+  std::string text;
+  char piece[4096];
+  while (in.read(piece, sizeof piece) || in.gcount() > 0)
+    text.append(piece, static_cast<std::size_t>(in.gcount()));
+  if (!in.eof() || in.bad()) return core::bad_param(option, "--{} {}: cannot be read", option, file);
   return text;
 }
 

@@ -8,10 +8,11 @@
 #include "core/model/llama.h"
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_model.h"
-#include "core/model/load/mapped_file.h"
 #include "core/model/load/model_path.h"
+#include "core/model/load/opened_file.h"
 #include "core/model/load/quantised.h"
 #include "core/model/load/safetensors.h"
+#include "core/text/read_file.h"
 #include "kernels/cuda/backend.h"
 
 namespace weir::core {
@@ -32,10 +33,10 @@ result<opened_model> open_directory(const std::string& dir) {
   if (!config) return config.error();
 
   auto generation = default_generation(*config);
-  if (file_exists(generation_path)) {
-    auto more = read_text_file(generation_path);
-    if (!more) return more.error();
-    auto parsed = parse_generation_config(*more, *config, generation_path);
+  const auto more = read_file(generation_path);
+  if (!more) return more.error();
+  if (*more) {
+    auto parsed = parse_generation_config(**more, *config, generation_path);
     if (!parsed) return parsed.error();
     generation = std::move(*parsed);
   }

@@ -4,7 +4,9 @@
 // Thread safety: called on the hub's shard.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
+#include <memory>
 
 #include "net/http/reply.h"
 #include "net/http/router.h"
@@ -12,9 +14,10 @@
 
 namespace weir::net {
 
-// Waits for nothing but answers of the service. `body`: body of a POST. `from`: the client.
+// Waits for nothing but answers of the service. `body`: body of a POST. `from`: the client. `left`: the
+// client of a route that is_work_on_text() has, so that the work ends; else null.
 boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
-                                           const bearer& from);
+                                           const bearer& from, std::shared_ptr<const std::atomic<bool>> left);
 // A file of the page. `accept_encoding`: what the client's header of this name says.
 reply show_asset(std::string_view target, std::string_view accept_encoding);
 

@@ -185,6 +185,7 @@ core::result<plan> resolve(const typed_options& o) {
   r.ramp_s = o.ramp;
   r.warmup_s = o.warmup >= 0 ? o.warmup : o.ramp;
   r.drain_s = o.drain;
+  r.silence_s = o.timeout;
   const auto slow = share("slow-readers", o.slow_readers), cancel = share("cancel", o.cancel);
   const auto disconnect = share("disconnect", o.disconnect, true);
   for (const auto* one : {&slow, &cancel, &disconnect})

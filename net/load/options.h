@@ -28,6 +28,7 @@ struct typed_options {
   std::string json, html;
   unsigned threads = 0;
   std::uint64_t seed = 1;
+  double timeout = 60;
   bool insecure = false;
 };
 

@@ -44,6 +44,7 @@ work work_of(const run_options& o, place& at) {
   w.disconnect_per_s = o.disconnect_per_s;
   w.resume = o.resume;
   w.followers = o.followers;
+  w.silence_s = o.silence_s;
   w.measure.from = static_cast<micros>(o.warmup_s * 1e6);
   w.measure.slo = o.slo;
   w.measure.raster_streams = (o.raster_streams + o.threads - 1) / o.threads;

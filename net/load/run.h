@@ -24,6 +24,7 @@ struct run_options {
   double cancel_share = 0, disconnect_per_s = 0;
   bool resume = false;
   std::size_t followers = 0;
+  double silence_s = 60;  // as in work
   objectives slo;
   unsigned threads = 1;
   std::uint64_t seed = 0;

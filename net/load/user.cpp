@@ -108,6 +108,28 @@ void user::hurry() {
   for (auto& f : followers_) f->hurry();
 }
 
+void user::end_silence(steady_clock::time_point now) {
+  const double most = shared_.w.silence_s;
+  if (most <= 0 || !silent_since_ || now - *silent_since_ < duration_of(most)) return;
+  silent_since_.reset();
+  too_silent_ = true;
+  to_.cut();
+}
+
+std::string user::silence() const {
+  return fmt::format("the server sent nothing for {} s", shared_.w.silence_s);
+}
+
+// Connects anew. Returns an error message; empty: there is a connection.
+task<std::string> user::open_line() {
+  too_silent_ = false;
+  silent_since_ = steady_clock::now();
+  std::string why = co_await to_.open(slow_ ? slow_receive_buffer : 0);
+  silent_since_.reset();
+  if (!why.empty() && too_silent_) why = silence();
+  co_return why;
+}
+
 task<void> user::sleep_until(steady_clock::time_point t) {
   if (shared_.stopping) co_return;
   wake_.expires_at(t);
@@ -119,7 +141,7 @@ task<void> user::sleep_until(steady_clock::time_point t) {
 // and returns false; in a closed loop the failure counts as a failed request.
 task<bool> user::connected() {
   if (to_.ready()) co_return true;
-  std::string why = co_await to_.open(slow_ ? slow_receive_buffer : 0);
+  std::string why = co_await open_line();
   if (why.empty()) co_return true;
   if (shared_.stopping) co_return false;
   last_error_ = why;
@@ -184,6 +206,8 @@ task<void> user::exchange(request asked) {
   if (answer_->over() || cut_off_) co_return;  // record.how is set already
   if (shared_.stopping) {
     record.how = ending::cut;
+  } else if (too_silent_) {
+    answer_->fail(silence());
   } else {
     answer_->lost(to_.speech());
   }
@@ -196,7 +220,7 @@ task<bool> user::reconnected() {
   for (int i = 0; i < most_reconnects; ++i, pause = std::min(2 * pause, longest_back_off_s)) {
     co_await sleep_until(steady_clock::now() + duration_of(pause * drawn(shared_, 0.5, 1.5)));
     if (shared_.stopping) co_return false;
-    std::string why = co_await to_.open(slow_ ? slow_receive_buffer : 0);
+    std::string why = co_await open_line();
     if (why.empty()) co_return true;
     last_error_ = std::move(why);
   }
@@ -209,6 +233,8 @@ bool user::reading() const { return !answer_->over() && !cut_off_ && !dropped_ &
 // Sends, and reads until the answer is over, the connection has ended, or the user has closed it.
 task<void> user::send_and_listen(std::string words) {
   listening_ = true;
+  too_silent_ = false;
+  silent_since_ = steady_clock::now();
   error_code ec;
   ec = co_await to_.write(words);
   taker each{this};
@@ -218,13 +244,16 @@ task<void> user::send_and_listen(std::string words) {
       continue;
     }
     read_ = 0;
+    silent_since_ = steady_clock::now();
     co_await to_.listen(each, ec, at_once());
+    silent_since_.reset();
     words = std::exchange(words_, {});
     if (!ec && !words.empty() && !cut_off_ && !dropped_) ec = co_await to_.write(words);
     if (slow_ && !ec)
       co_await sleep_until(steady_clock::now() +
                            duration_of(static_cast<double>(read_) / shared_.w.read_rate));
   }
+  silent_since_.reset();
   listening_ = false;
 }
 
@@ -258,6 +287,7 @@ std::size_t user::at_once() const {
 // Takes what was read; returns whether to read on at once. A slow reader pauses first.
 bool user::take(std::size_t n) {
   read_ = n;
+  silent_since_ = steady_clock::now();
   understand();
   words_ += reply();
   return !slow_ && words_.empty() && reading();

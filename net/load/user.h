@@ -31,6 +31,8 @@ class user {
   bool streams() const;
   void drop();                  // closes the connection in the middle of an answer, if streams()
   void hurry();                 // ends all pending operations
+  // Fails the request under way whose server has sent nothing for too long. To be called now and then.
+  void end_silence(std::chrono::steady_clock::time_point now);
 
  private:
   struct taker {
@@ -40,6 +42,8 @@ class user {
 
   task<void> sleep_until(std::chrono::steady_clock::time_point t);
   task<bool> connected();
+  task<std::string> open_line();
+  std::string silence() const;
   task<void> serve(request asked);
   task<void> exchange(request asked);
   task<void> send_and_listen(std::string words);
@@ -67,6 +71,9 @@ class user {
   std::size_t read_ = 0;            // bytes of the latest read
   bool cut_off_ = false;            // this user has closed the connection during the answer, for good
   bool dropped_ = false;            // it has dropped the connection, and will resume
+  // The server has to send something, and has sent the last thing then; unset: nobody waits for it.
+  std::optional<std::chrono::steady_clock::time_point> silent_since_;
+  bool too_silent_ = false;  // end_silence() has cut the connection
   bool listening_ = false;
   bool following_ = false;          // the followers know of the answer
   std::uint64_t cancel_after_ = 0;  // tokens after which the answer is cancelled; 0: never

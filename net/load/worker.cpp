@@ -115,7 +115,10 @@ class worker::self {
       if (shared_.now() >= shared_.w.measure.from)
         shared_.measured.of(figure::loop_lag_ms).add(std::chrono::duration<double, std::milli>(late).count());
       if (late > 10 * pulse) due = steady_clock::now();
-      if (++beats % 10 == 0) disconnect_some();
+      if (++beats % 10 == 0) {
+        disconnect_some();
+        for (auto& u : users_) u->end_silence(steady_clock::now());
+      }
       if (beats % 100 != 0) continue;
       shared_.counts.gap_p99_ms = shared_.recent.quantile(0.99);
       shared_.recent = histogram();

@@ -31,6 +31,7 @@ struct work {
   double disconnect_per_s = 0;           // probability per second that a stream's connection is dropped
   bool resume = false;                   // a stream that was dropped connects again and goes on
   std::size_t followers = 0;             // further readers of each answer
+  double silence_s = 60;  // a stream whose server sends nothing for so long fails; 0: none does
   pool_options measure;
   std::chrono::steady_clock::time_point zero;
   std::size_t part = 0, parts = 1;       // number of this worker; number of workers

@@ -1,6 +1,7 @@
 // device.js — what the server does for all its clients: sequences in the batch, jobs that wait, the use of
 // the pages, and the model that it is still loading. Nothing is shown that may no longer be true.
 import { authorization } from "./credentials.js";
+import { name_in_text } from "./models.js";
 
 const $ = (id) => document.getElementById(id);
 const while_busy_ms = 500;
@@ -88,7 +89,8 @@ function show_loading(load) {
   if (total > 0) Object.assign($("loading-bar"), { max: total, value: done });
   else $("loading-bar").removeAttribute("value");
   const part = total > 0 ? `: ${Math.floor((100 * done) / total)} %` : "";
-  $("loading-words").textContent = `The model ${model} is loading${part}. The page goes on by itself.`;
+  const rest = ` is loading${part}. The page goes on by itself.`;
+  $("loading-words").replaceChildren("The model ", name_in_text(model), rest);
 }
 
 const said = {

@@ -11,6 +11,16 @@ export function show_models(names) {
   select.disabled = names.length < 2;
 }
 
+const longest_shown = 100;
+
+/** A model's name in the middle of a sentence: its characters turn nothing around that stands beside it. */
+export function name_in_text(name) {
+  const all = [...name];
+  const element = document.createElement("bdi");
+  element.textContent = all.length > longest_shown ? all.slice(0, longest_shown).join("") + "…" : name;
+  return element;
+}
+
 /** Asks the server for its models: its greeting named only those that were loaded by then. */
 export async function refresh_models() {
   try {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/make_job.h"
+#include "tests/support/free_turn.h"
 #include "tests/support/manual_clock.h"
 
 namespace weir::tests::arrival_test {
@@ -88,6 +89,7 @@ struct arrival_rig {
   std::shared_ptr<idle_port> port = std::make_shared<idle_port>();
   std::vector<core::job>& entered = port->entered;
   arrival a;
+  free_turn at;
 };
 
 }  // namespace
@@ -96,7 +98,7 @@ TEST_CASE(
     "arrival: choices are tokenised once and enter together, each with its number, and their prompt counts "
     "once") {
   arrival_rig r(3, 4, {.queue = 4, .queue_tokens = 101});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.text->texts == 1);
   REQUIRE(r.entered.size() == 3);
@@ -114,7 +116,7 @@ TEST_CASE(
 TEST_CASE("arrival: without a seed each choice draws with its own") {
   arrival_rig r(2);
   r.a.asked.sampling.seed.reset();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   REQUIRE(r.entered.size() == 2);
   CHECK(r.entered[0].sampling.seed != r.entered[1].sampling.seed);
 }
@@ -122,7 +124,7 @@ TEST_CASE("arrival: without a seed each choice draws with its own") {
 TEST_CASE("arrival: where there is no room for all choices none enters, and the admission is as it was") {
   arrival_rig r(3, 2, {.queue = 2});
   REQUIRE(r.place->admission->admit("m", 1, 2).has_value());
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.entered.empty());
   for (const auto& s : r.a.choices) {
@@ -135,7 +137,7 @@ TEST_CASE("arrival: where there is no room for all choices none enters, and the 
 
 TEST_CASE("arrival: more choices than there is room for at any time are refused by name") {
   arrival_rig r(5, 2, {.queue = 2});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   REQUIRE(r.a.choices[0]->now == phase::refused);
   CHECK(r.a.choices[0]->why_refused.code == core::errc::invalid_param);
@@ -146,7 +148,7 @@ TEST_CASE("arrival: a choice that is cancelled on its way in does not take the o
   arrival_rig r(3, 2, {.queue = 0});
   r.a.choices[1]->cancel(core::finish_reason::cancel);
   r.run();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   REQUIRE(r.entered.size() == 2);  // the cancelled choice needs no place
   CHECK(r.entered[0].sampling.choice == 0);
@@ -160,7 +162,7 @@ TEST_CASE("arrival: choices that are all cancelled are not tokenised") {
   arrival_rig r(2);
   for (const auto& s : r.a.choices) s->cancel(core::finish_reason::cancel);
   r.run();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   CHECK(r.text->texts == 0);
   CHECK(r.entered.empty());
 }
@@ -169,7 +171,7 @@ TEST_CASE(
     "arrival: several prompts enter together, each tokenised once, with its choices as if it were alone") {
   arrival_rig r(4, 4, {.queue = 4, .queue_tokens = 104});
   r.a.asked.more_inputs.emplace_back(prompt_ids{7, 8, 9});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.text->texts == 1);
   REQUIRE(r.entered.size() == 4);
@@ -191,7 +193,7 @@ TEST_CASE("arrival: of several prompts the one that is wrong is named, and none 
   r.a.asked.input_param = "prompt";
   r.a.asked.more_inputs.emplace_back(std::string("fine"));
   r.a.asked.more_inputs.emplace_back(prompt_ids{1, 1000});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.entered.empty());
   for (const auto& s : r.a.choices) {
@@ -208,7 +210,7 @@ TEST_CASE("arrival: of several prompts those that are cancelled are not tokenise
   r.a.choices[0]->cancel(core::finish_reason::cancel);
   r.a.choices[1]->cancel(core::finish_reason::cancel);
   r.run();
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   CHECK(r.text->texts == 1);
   REQUIRE(r.entered.size() == 2);
   CHECK(r.entered[0].prompt.size() == 6);
@@ -220,7 +222,7 @@ TEST_CASE("arrival: with echo each choice has its prompt's text, as it was writt
   r.a.asked.echo = true;
   r.a.asked.input = std::string("as written");
   r.a.asked.more_inputs.emplace_back(prompt_ids{104, 105, 500});
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   REQUIRE(r.entered.size() == 4);
   for (int i = 0; i < 2; ++i) {
@@ -235,7 +237,7 @@ TEST_CASE("arrival: what a job's parameters take is counted, once for each job")
     const auto account = std::make_shared<core::memory_account>();
     r.a.memory = core::memory_hold(account);
     for (std::size_t i = 0; i < biases; ++i) r.a.asked.sampling.logit_bias.emplace_back(i, 1.0);
-    r.a.bring_in();
+    r.a.bring_in(r.at);
     return account->used();
   };
   CHECK(held(100) - held(0) == 3 * 100 * sizeof(std::pair<core::token_id, float>));
@@ -244,7 +246,7 @@ TEST_CASE("arrival: what a job's parameters take is counted, once for each job")
 TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {
   arrival_rig r(3, 4, {.queue = 0});
   r.port->no_memory_from = 1;
-  CHECK_THROWS_AS(r.a.bring_in(), std::bad_alloc);
+  CHECK_THROWS_AS(r.a.bring_in(r.at), std::bad_alloc);
   r.a.refuse(core::make_error(core::errc::overloaded, "out of memory"));
   r.run();
   CHECK(r.a.choices[0]->now == phase::running);
@@ -256,7 +258,7 @@ TEST_CASE("arrival: what throws in the middle gives back the places of those tha
 TEST_CASE("arrival: where the mailbox is full, jobs are refused, and their places are given back") {
   arrival_rig r(3, 4, {.queue = 0});
   r.port->full_from = 1;
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   r.run();
   CHECK(r.a.choices[0]->now == phase::running);
   for (const std::size_t i : {1, 2}) {
@@ -277,7 +279,7 @@ TEST_CASE("arrival: a place that is down gets no job, and where all are down the
   const auto enter = [&] {
     arrival_rig next(1);
     next.a.model = r.model;
-    next.a.bring_in();
+    next.a.bring_in(next.at);
     next.run();
     return next.a.choices[0];
   };
@@ -305,7 +307,7 @@ TEST_CASE("arrival: a model's second place takes what the first has no room for,
     arrival_rig r(1);
     first.model->places = {first.place, second};
     r.a.model = first.model;
-    r.a.bring_in();
+    r.a.bring_in(r.at);
     r.run();
     CHECK(first.entered.size() + other->entered.size() ==
           std::min<std::size_t>(2, static_cast<std::size_t>(job) + 1));
@@ -324,7 +326,7 @@ TEST_CASE("arrival: a key's prefixes are its own, whatever salt another chooses"
   arrival_rig r(1);
   r.a.prefix_owner = mine;
   r.a.asked.cache_salt = "s";
-  r.a.bring_in();
+  r.a.bring_in(r.at);
   REQUIRE(r.entered.size() == 1);
   CHECK(r.entered[0].cache_salt == prefix_salt(mine, "s"));
 }

@@ -4,6 +4,7 @@
 
 #include "actors/constraint_store.h"
 #include "tests/support/byte_views.h"
+#include "tests/support/free_turn.h"
 #include "tests/support/memory_shortage.h"
 
 namespace weir::tests::constraint_store_memory_test {
@@ -31,7 +32,8 @@ actors::constraint_store make_store() {
 // What a client is told: the store's answer, or nothing where the exception goes to the caller.
 std::optional<core::result<actors::compiled_constraint>> ask(actors::constraint_store& s) {
   try {
-    return s.get(schema(), "json_schema", nullptr);
+    tests::free_turn at;
+    return s.get(schema(), "json_schema", at, [] {});
   } catch (const std::bad_alloc&) {
     return std::nullopt;
   }

@@ -1,12 +1,12 @@
 // Constraints of requests: compiled once, bounded in time, given up when nobody waits, named in errors.
 #include "actors/constraint_store.h"
 
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
 #include <string>
 #include <thread>
 
+#include "tests/support/free_turn.h"
 #include "tests/support/toy_tokenizer.h"
 
 namespace weir::tests::constraint_store_test {
@@ -35,9 +35,32 @@ class running_clock final : public core::clock {
   mutable core::time_point at_{};
 };
 
-constraint_store store_with(core::duration step, core::duration most) {
-  return {ascii(), {}, std::make_shared<running_clock>(step), most,
-          std::make_shared<core::grammar::constraint_cache>()};
+// A store, and turns by its clock.
+class timed_store {
+ public:
+  timed_store(std::shared_ptr<const core::clock> time, core::duration most)
+      : time_(time), store_(ascii(), {}, time, most, std::make_shared<core::grammar::constraint_cache>()) {}
+
+  core::result<compiled_constraint> get(const constraint_text& text, const std::string& param) {
+    free_turn at(*time_);
+    return get(text, param, at);
+  }
+  core::result<compiled_constraint> get(const constraint_text& text, const std::string& param,
+                                        core::turn& at) {
+    auto got = store_.get(text, param, at, [] { FAIL("nobody else compiles"); });
+    REQUIRE(got);
+    return *got;
+  }
+  auto known(const constraint_text& text, const std::string& param) { return store_.known(text, param); }
+  constraint_store& itself() { return store_; }
+
+ private:
+  const std::shared_ptr<const core::clock> time_;
+  constraint_store store_;
+};
+
+timed_store store_with(core::duration step, core::duration most) {
+  return {std::make_shared<running_clock>(step), most};
 }
 
 // A constraint that takes long to compile.
@@ -53,17 +76,17 @@ constraint_text large() {
 TEST_CASE("constraint store: an equal constraint is compiled once, another one apart") {
   auto store = store_with({}, {});
   const constraint_text one{.what = kind::regex, .text = "a+"}, other{.what = kind::regex, .text = "b+"};
-  const auto first = store.get(one, "regex", nullptr), again = store.get(one, "regex", nullptr);
+  const auto first = store.get(one, "regex"), again = store.get(one, "regex");
   REQUIRE(first.has_value());
   CHECK(first->rules == again->rules);
-  CHECK(store.get(other, "regex", nullptr)->rules != first->rules);
+  CHECK(store.get(other, "regex")->rules != first->rules);
 }
 
 TEST_CASE("constraint store: an error names the client's field and the place") {
   auto store = store_with({}, {});
   for (int i = 0; i < 2; ++i) {  // the second answer is remembered
     const auto bad = store.get(
-        {.what = kind::json_schema, .text = R"({"properties":{"a":{"$ref":"#/nowhere"}}})"}, "json_schema", nullptr);
+        {.what = kind::json_schema, .text = R"({"properties":{"a":{"$ref":"#/nowhere"}}})"}, "json_schema");
     REQUIRE_FALSE(bad.has_value());
     CHECK(bad.error().param.starts_with("json_schema/properties/a"));
   }
@@ -73,7 +96,7 @@ TEST_CASE("constraint store: what is not enforced comes back as warnings, each t
   auto store = store_with({}, {});
   for (int i = 0; i < 2; ++i) {
     const auto relaxed =
-        store.get({.what = kind::json_schema, .text = R"({"type":"string","format":"unheard-of"})"}, "s", nullptr);
+        store.get({.what = kind::json_schema, .text = R"({"type":"string","format":"unheard-of"})"}, "s");
     REQUIRE(relaxed.has_value());
     REQUIRE(relaxed->warnings);
     CHECK(relaxed->warnings->front().where == "/format");
@@ -83,21 +106,42 @@ TEST_CASE("constraint store: what is not enforced comes back as warnings, each t
 TEST_CASE("constraint store: compiling ends when its time is over, and is tried again") {
   auto slow = store_with(std::chrono::seconds(1), std::chrono::seconds(3));
   for (int i = 0; i < 2; ++i) {
-    const auto late = slow.get(large(), "json_schema", nullptr);
+    const auto late = slow.get(large(), "json_schema");
     REQUIRE_FALSE(late.has_value());
     CHECK(late.error().code == core::errc::overloaded);
   }
   auto quick = store_with({}, std::chrono::seconds(3));
-  CHECK(quick.get(large(), "json_schema", nullptr).has_value());
+  CHECK(quick.get(large(), "json_schema").has_value());
 }
 
 TEST_CASE("constraint store: compiling ends when nobody waits for it") {
   auto store = store_with({}, {});
-  std::atomic<bool> gone{true};
-  const auto nobody = store.get(large(), "json_schema", &gone);
+  free_turn unwanted;
+  unwanted.unwanted = true;
+  const auto nobody = store.get(large(), "json_schema", unwanted);
   REQUIRE_FALSE(nobody.has_value());
   CHECK(nobody.error().code == core::errc::unavailable);
-  CHECK(store.get(large(), "json_schema", nullptr).has_value());
+  CHECK(store.get(large(), "json_schema").has_value());
+}
+
+TEST_CASE("constraint store: who asks for what another compiles is not held up, and is told at the end") {
+  auto store = store_with({}, {});
+  int told = 0;
+  const auto asked = [&] {
+    free_turn mine;
+    return store.itself().get(large(), "json_schema", mine, [&] { ++told; });
+  };
+  for (const bool given_up : {true, false}) {
+    free_turn at;
+    at.looked = [&] {
+      if (at.looks == 1) CHECK_FALSE(asked());
+      at.unwanted = given_up;
+    };
+    CHECK(store.get(large(), "json_schema", at).has_value() == !given_up);
+    CHECK(told == (given_up ? 1 : 2));
+  }
+  CHECK(asked()->has_value());
+  CHECK(told == 2);
 }
 
 namespace {
@@ -127,33 +171,31 @@ class holding_clock final : public core::clock {
 
 TEST_CASE("constraint store: what is compiled already waits for nobody who compiles, and neither do others") {
   const auto clock = std::make_shared<holding_clock>();
-  constraint_store store(ascii(), {}, clock, std::chrono::seconds(3),
-                         std::make_shared<core::grammar::constraint_cache>());
+  timed_store store(clock, std::chrono::seconds(3));
   const constraint_text known{.what = kind::regex, .text = "a+"}, other{.what = kind::regex, .text = "b+"};
-  REQUIRE(store.get(known, "regex", nullptr).has_value());
+  REQUIRE(store.get(known, "regex").has_value());
   CHECK_FALSE(store.known(other, "regex"));
   std::promise<void> go;
   std::thread slow([&] {
     go.get_future().wait();
-    CHECK(store.get(large(), "json_schema", nullptr).has_value());
+    CHECK(store.get(large(), "json_schema").has_value());
   });
   clock->hold(slow.get_id());
   go.set_value();
   clock->wait_until_held();
   CHECK(store.known(known, "regex")->has_value());
-  CHECK(store.get(known, "regex", nullptr).has_value());
-  CHECK(store.get(other, "regex", nullptr).has_value());
+  CHECK(store.get(known, "regex").has_value());
+  CHECK(store.get(other, "regex").has_value());
   clock->open();
   slow.join();
 }
 
 TEST_CASE("constraint store: a refusal for time is remembered, and costs no time again") {
   const auto clock = std::make_shared<running_clock>(std::chrono::milliseconds(10));
-  constraint_store store(ascii(), {}, clock, std::chrono::milliseconds(30),
-                         std::make_shared<core::grammar::constraint_cache>());
-  REQUIRE(store.get(large(), "json_schema", nullptr).error().code == core::errc::overloaded);
+  timed_store store(clock, std::chrono::milliseconds(30));
+  REQUIRE(store.get(large(), "json_schema").error().code == core::errc::overloaded);
   const auto before = clock->now();
-  const auto again = store.get(large(), "json_schema", nullptr);
+  const auto again = store.get(large(), "json_schema");
   CHECK(again.error().code == core::errc::overloaded);
   CHECK(again.error().retry_after_ms > 9'000);
   CHECK(clock->now() - before == std::chrono::milliseconds(20));  // one look, for the answer that is known

@@ -2,6 +2,7 @@
 #include "actors/key_turns.h"
 
 #include <catch2/catch.hpp>
+#include <deque>
 #include <map>
 #include <random>
 #include <string>
@@ -13,19 +14,45 @@ using actors::key_turns;
 
 TEST_CASE("key_turns: a key with one thing waits for one thing of a key with many") {
   key_turns<std::string> line;
+  const auto take = [&] { return line.take([](const std::string&) { return true; }); };
   for (int i = 0; i < 30; ++i) {
     auto flood = "a" + std::to_string(i);
     line.add(1, flood);
   }
-  CHECK(line.take()->what == "a0");
+  CHECK(*take()->what == "a0");
   std::string lone = "b";
   line.add(2, lone);
-  auto other = line.take();  // beside the first, where there is a worker more
+  auto other = take();  // beside the first, where there is a worker more
   REQUIRE(other);
-  CHECK(other->what == "b");
-  CHECK_FALSE(line.take());  // the first key has one in progress
+  CHECK(*other->what == "b");
+  CHECK_FALSE(take());  // the first key has one in progress
   line.done(1);
-  CHECK(line.take()->what == "a1");
+  CHECK(*take()->what == "a1");
+}
+
+TEST_CASE("key_turns: what is put back is the next of its key, behind all other keys") {
+  key_turns<std::string> line;
+  const auto take = [&] { return line.take([](const std::string&) { return true; }); };
+  for (std::string what : {"a0", "a1"}) line.add(1, what);
+  for (std::string what : {"b0", "b1"}) line.add(2, what);
+  CHECK(*take()->what == "a0");
+  line.put_back(1);
+  CHECK(*take()->what == "b0");
+  line.done(2);
+  CHECK(*take()->what == "a0");
+  line.done(1);
+  CHECK(*take()->what == "b1");
+  CHECK(*take()->what == "a1");
+}
+
+TEST_CASE("key_turns: what may not begin keeps its turn, and others have theirs") {
+  key_turns<std::string> line;
+  const auto not_b = [](const std::string& what) { return what != "b"; };
+  for (std::string what : {"b", "a0"}) line.add(what == "b" ? 2 : 1, what);
+  CHECK(*line.take(not_b)->what == "a0");
+  CHECK_FALSE(line.take(not_b));
+  line.put_back(1);
+  CHECK(*line.take([](const std::string&) { return true; })->what == "b");
 }
 
 // One worker or several, things of several keys that come and end at random.
@@ -34,7 +61,8 @@ TEST_CASE("key_turns: nobody of another key begins two things while a key waits"
     INFO("seed " << seed);
     std::mt19937 random(seed);
     key_turns<int> line;
-    std::map<std::uint64_t, std::vector<int>> waiting;  // by key
+    std::map<std::uint64_t, std::deque<int>> waiting;  // by key
+    std::map<std::uint64_t, int> in_progress;
     std::map<std::uint64_t, std::map<std::uint64_t, int>>
         begun_meanwhile;  // while a key waits and is not busy
     std::vector<std::uint64_t> busy;
@@ -48,14 +76,20 @@ TEST_CASE("key_turns: nobody of another key begins two things while a key waits"
         waiting[key].push_back(number);
       } else if (!busy.empty() && random() % 2 == 0) {
         const auto at = busy.begin() + static_cast<std::ptrdiff_t>(random() % busy.size());
-        line.done(*at);
+        if (random() % 4 == 0) {
+          line.put_back(*at);
+          waiting[*at].push_front(in_progress[*at]);
+        } else {
+          line.done(*at);
+        }
         busy.erase(at);
       } else if (busy.size() < workers) {
-        const auto next = line.take();
+        const auto next = line.take([](int) { return true; });
         if (!next) continue;
         REQUIRE(std::ranges::find(busy, next->key) == busy.end());
-        REQUIRE(waiting[next->key].front() == next->what);
-        waiting[next->key].erase(waiting[next->key].begin());
+        REQUIRE(waiting[next->key].front() == *next->what);
+        waiting[next->key].pop_front();
+        in_progress[next->key] = *next->what;
         busy.push_back(next->key);
         begun_meanwhile.erase(next->key);
         for (const auto& [other, things] : waiting)

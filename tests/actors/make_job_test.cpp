@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "tests/support/free_turn.h"
+
 namespace weir::tests::make_job_test {
 
 using namespace weir::actors;
@@ -20,6 +22,11 @@ struct sim_model : served_model {
   }
 };
 
+core::result<core::job> made(const request& r, const served_model& m) {
+  free_turn at;
+  return make_job(r, m, at);
+}
+
 request text(std::string prompt) {
   request r;
   r.input = std::move(prompt);
@@ -30,7 +37,7 @@ request text(std::string prompt) {
 
 TEST_CASE("what a request leaves open is the model's default, else neutral") {
   sim_model m;
-  auto j = make_job(text("hi"), m);
+  auto j = made(text("hi"), m);
   REQUIRE(j.has_value());
   CHECK(j->prompt == std::vector<core::token_id>{'h', 'i'});
   CHECK(j->max_tokens == 55);
@@ -40,7 +47,7 @@ TEST_CASE("what a request leaves open is the model's default, else neutral") {
   m.defaults.top_k = 20;
   auto r = text("hi");
   r.sampling.top_k = 5;
-  j = make_job(r, m);
+  j = made(r, m);
   REQUIRE(j.has_value());
   CHECK(j->sampling.temperature == 0.6f);
   CHECK(j->sampling.top_k == 5);
@@ -48,7 +55,7 @@ TEST_CASE("what a request leaves open is the model's default, else neutral") {
 
 TEST_CASE("without a seed two jobs draw differently") {
   const sim_model m;
-  CHECK(make_job(text("hi"), m)->sampling.seed != make_job(text("hi"), m)->sampling.seed);
+  CHECK(made(text("hi"), m)->sampling.seed != made(text("hi"), m)->sampling.seed);
 }
 
 TEST_CASE("a value out of its range is refused, naming the field") {
@@ -99,7 +106,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
   for (const auto& [field, spoil] : bad) {
     auto r = text("hi");
     spoil(r);
-    const auto j = make_job(r, m);
+    const auto j = made(r, m);
     INFO(field);
     REQUIRE_FALSE(j.has_value());
     CHECK(j.error().code == core::errc::invalid_param);
@@ -123,14 +130,14 @@ TEST_CASE("the edges of each range are taken") {
   r.max_tokens = 1;
   r.stop_token_ids = {0, 999};
   r.sampling.logit_bias = {{999, -100}};
-  CHECK(make_job(r, m).has_value());
+  CHECK(made(r, m).has_value());
 }
 
 TEST_CASE("a prompt must leave room for one token of the answer") {
   const sim_model m;
   const std::string longest(99, 'x'), too_long(100, 'x');
-  CHECK(make_job(text(longest), m).has_value());
-  const auto j = make_job(text(too_long), m);
+  CHECK(made(text(longest), m).has_value());
+  const auto j = made(text(too_long), m);
   REQUIRE_FALSE(j.has_value());
   CHECK(j.error().code == core::errc::prompt_too_long);
   CHECK_THAT(j.error().message, Catch::Contains("prompt is too long: 100 tokens > 99 maximum"));
@@ -142,10 +149,10 @@ TEST_CASE("a top_k of -1 is off, whatever the model's own is, and a top_p of 0 i
   m.defaults.top_k = 20;
   auto r = text("hi");
   r.sampling.top_k = -1;
-  CHECK(make_job(r, m)->sampling.top_k == 0);
+  CHECK(made(r, m)->sampling.top_k == 0);
   r.sampling.temperature = 1;
   r.sampling.top_p = 0;
-  const auto j = make_job(r, m);
+  const auto j = made(r, m);
   REQUIRE(j.has_value());
   CHECK(j->sampling.temperature == 0);
   CHECK(j->sampling.top_p == 1);

@@ -27,7 +27,7 @@ class hand_clock final : public core::clock {
 
 // A pool of one thread, and what became of its tasks.
 struct pool_rig {
-  explicit pool_rig(const actors::text_bounds& limits = {}) : pool(limits, clock, seen, 1) {}
+  explicit pool_rig(const actors::text_bounds& limits = {}) : pool(limits, clock, seen, {1, 1}) {}
   ~pool_rig() { go_on(); }
 
   // A task that lasts until go_on().
@@ -45,7 +45,7 @@ struct pool_rig {
   void post(std::uint64_t bytes, std::function<void()> run = [] {}) {
     text_pool::task t;
     t.bytes = bytes;
-    t.run = std::move(run);
+    t.run = [run = std::move(run)](core::turn&) { run(); };
     t.refuse = [this](core::error e) {
       const std::lock_guard lock(mutex);
       refused.push_back(std::move(e));
@@ -131,7 +131,7 @@ TEST_CASE("text_pool: whoever has to be told of a fault is told, once there is m
   pool_rig r;
   int tries = 0;
   text_pool::task t;
-  t.run = [] { throw std::bad_alloc(); };
+  t.run = [](core::turn&) { throw std::bad_alloc(); };
   t.refuse = [&](const core::error&) {
     if (++tries < 3) throw std::bad_alloc();
   };
@@ -172,12 +172,12 @@ TEST_CASE("text_pool: a key's text waits for one text of another key, however ma
   hand_clock clock;
   std::vector<std::string> ran;
   {
-    text_pool pool({}, clock, std::make_shared<core::incidents>(), 1, here.get_executor());
+    text_pool pool({}, clock, std::make_shared<core::incidents>(), {1, 1}, here.get_executor());
     const auto post = [&](std::uint64_t key, const std::string& name) {
       text_pool::task t;
       t.key = key;
       t.bytes = 2'000'000;
-      t.run = [&ran, name] { ran.push_back(name); };
+      t.run = [&ran, name](core::turn&) { ran.push_back(name); };
       t.refuse = [](const core::error& e) { FAIL(e.message); };
       pool.post(std::move(t));
     };
@@ -192,12 +192,15 @@ TEST_CASE("text_pool: a key's text waits for one text of another key, however ma
 
 TEST_CASE("text_pool: with two threads a key waits for no other, and has one thread itself") {
   hand_clock clock;
-  text_pool pool({}, clock, std::make_shared<core::incidents>(), 2);
+  text_pool pool({}, clock, std::make_shared<core::incidents>(), {2, 2});
   std::promise<void> begun, opener, other;
   auto gate = opener.get_future().share();
   std::atomic<int> second{0};
   const auto post = [&](std::uint64_t key, std::function<void()> run) {
-    pool.post({.key = key, .bytes = 1, .run = std::move(run), .refuse = [](const core::error&) {}});
+    pool.post({.key = key,
+               .bytes = 1,
+               .run = [run = std::move(run)](core::turn&) { run(); },
+               .refuse = [](const core::error&) {}});
   };
   post(1, [&] {
     begun.set_value();
@@ -216,13 +219,13 @@ TEST_CASE("text_pool: with two threads a key waits for no other, and has one thr
 TEST_CASE("text_pool: one key leaves half of the room to the others") {
   boost::asio::io_context here;
   hand_clock clock;
-  text_pool pool({.queue = 4, .queue_bytes = 1'000}, clock, std::make_shared<core::incidents>(), 1,
+  text_pool pool({.queue = 4, .queue_bytes = 1'000}, clock, std::make_shared<core::incidents>(), {1, 1},
                  here.get_executor());
   std::vector<std::string> refused;
   const auto post = [&](std::uint64_t key, std::uint64_t bytes) {
     pool.post({.key = key,
                .bytes = bytes,
-               .run = [] {},
+               .run = [](core::turn&) {},
                .refuse = [&](const core::error& e) { refused.push_back(e.message); }});
   };
   post(1, 10), post(1, 10), post(1, 10);

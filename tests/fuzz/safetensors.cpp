@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/model/load/fill.h"
-#include "core/model/load/mapped_file.h"
+#include "core/model/load/opened_file.h"
 #include "core/model/load/quantised.h"
 #include "core/model/load/safetensors.h"
 
@@ -18,9 +18,9 @@ namespace {
 
 void join_and_read(const std::string& path, const weir::core::quant_config& q) {
   using namespace weir;
-  auto file = core::mapped_file::open(path);
+  auto file = core::opened_file::open(path);
   if (!file) return;
-  auto tensors = core::parse_safetensors(file->bytes(), path);
+  auto tensors = core::parse_safetensors(file->bytes(), path, core::fetching(*file));
   core::checkpoint all;
   if (!tensors || !all.add(std::move(*file), std::move(*tensors), path)) return;
   core::model_config c;

@@ -204,6 +204,14 @@ std::vector<field> easy_constraint(random_source& draw, constraint_names names) 
   return {schema_field(draw, draw.pick(schemas)), {"whitespace", draw.pick(spaces)}};
 }
 
+std::vector<field> fresh_constraint(random_source& draw, bool slow) {
+  const std::string mark = number(draw.below(1'000'000'000));
+  if (!slow) return {{"regex", quoted("[a-z]{1,9}" + mark)}};
+  const std::string part = R"("m#":{"type":["integer","null"],"maximum":)" + mark + "}";
+  return {{"json_schema", listed(R"({"type":"object","required":["m1"],"properties":{)", part, "}}",
+                                 draw.between(1'000, 6'000))}};
+}
+
 std::vector<field> hostile_constraint(random_source& draw, constraint_names names) {
   if (names == constraint_names::anthropic) return {anthropic_format(draw, hostile_schema(draw))};
   static const field manners[] = {{"whitespace", R"("wide")"},

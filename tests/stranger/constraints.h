@@ -15,6 +15,8 @@ enum class constraint_names { ours, anthropic };
 
 // One constraint that compiles in no time.
 std::vector<field> easy_constraint(random_source& draw, constraint_names);
+// One that nobody has asked for before: small, or one that compiles for some tenths of a second.
+std::vector<field> fresh_constraint(random_source& draw, bool slow);
 // A constraint that asks for as much work or memory as one can, a broken constraint, or two constraints.
 std::vector<field> hostile_constraint(random_source& draw, constraint_names);
 

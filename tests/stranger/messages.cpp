@@ -188,6 +188,24 @@ body many_choices(random_source& draw) {
   }
 }
 
+body many_stops(random_source& draw) {
+  constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1'000;
+  std::string ids = "[", strings = "[";
+  for (std::size_t n = draw.between(1'000, 250'000); n > 0; --n) ids += n > 1 ? "7," : "7]";
+  for (std::size_t n = most_stop_strings; n > 0; --n)
+    strings += quoted(std::string(longest_stop_string, 's') + std::to_string(n)) + (n > 1 ? "," : "]");
+  std::vector<field> fields = {{"prompt", R"(["a","b","c"])"}, {"n", "64"}, {"max_tokens", "4"}};
+  fields.push_back(draw.chance(70) ? field{"stop_token_ids", std::move(ids)}
+                                   : field{"stop", std::move(strings)});
+  return {"/v1/completions", object(fields)};
+}
+
+body freshly_constrained_body(random_source& draw, bool slow) {
+  auto fields = http_fields(draw, {draw.between(1, 20), draw.chance(50)}, {"prompt", quoted(words(draw, 4))});
+  add(fields, fresh_constraint(draw, slow));
+  return {"/v1/completions", object(fields)};
+}
+
 std::string create_message(random_source& draw, std::string_view lane, job_shape shape) {
   return object(create_fields(draw, lane, shape));
 }

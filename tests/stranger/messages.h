@@ -34,8 +34,13 @@ body hostile_body(random_source& draw);  // the same, spoiled
 body constrained_body(random_source& draw);
 std::string constrained_message(random_source& draw, std::string_view lane);
 
+// A job with a constraint that nobody has asked for before.
+body freshly_constrained_body(random_source& draw, bool slow);
+
 // A body of nearly the largest size that asks for the most choices.
 body many_choices(random_source& draw);
+// The same, of some prompts with a long list of equal stop ids and long stop strings.
+body many_stops(random_source& draw);
 
 std::string create_message(random_source& draw, std::string_view lane, job_shape shape);
 std::string cancel_message(std::string_view lane);

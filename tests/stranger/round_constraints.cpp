@@ -26,9 +26,36 @@ conversation over_websocket(random_source& draw, const target& t) {
   return c;
 }
 
+// Each request is of any of the keys.
+conversation of_small_ones(random_source& draw, const target& t) {
+  conversation c;
+  c.what = "many small constraints of several keys";
+  for (std::size_t n = draw.between(5, 30); n > 0; --n)
+    c.script.push_back({post(draw, t, freshly_constrained_body(draw, false)).text(), 0, draw.chance(30)});
+  return c;
+}
+
+conversation of_one_that_leaves(random_source& draw, const target& t) {
+  conversation c;
+  c.what = "a request that is left while its constraint compiles";
+  c.script = {{post(draw, t, freshly_constrained_body(draw, true)).text()}};
+  c.linger_ms = static_cast<int>(draw.below(80));
+  c.end = draw.chance(50) ? ending::reset : draw.chance(50) ? ending::half_close : ending::close;
+  return c;
+}
+
+// Keys that flood the pool of constraints, and leave it.
+std::vector<conversation> keys_talk(random_source& draw, const target& t) {
+  std::vector<conversation> all;
+  for (std::size_t n = draw.between(5, 40); n > 0; --n)
+    all.push_back(draw.chance(70) ? of_one_that_leaves(draw, t) : of_small_ones(draw, t));
+  return all;
+}
+
 }  // namespace
 
 std::vector<conversation> constraint_talk(random_source& draw, const target& t) {
+  if (draw.chance(35)) return keys_talk(draw, t);
   std::vector<conversation> all;
   for (std::size_t n = draw.between(3, 12); n > 0; --n) {
     all.push_back(draw.chance(50) ? over_http(draw, t) : over_websocket(draw, t));

@@ -11,6 +11,19 @@ namespace {
 
 constexpr std::size_t largest_crowd = 3000;
 
+// A request up to somewhere in its body, the body in a few pieces with pauses.
+std::vector<piece> slow_body(random_source& draw, const std::string& text) {
+  std::size_t at = text.find("\r\n\r\n") + 4;
+  std::vector<piece> all = {{text.substr(0, at)}};
+  const std::size_t end = at + (text.size() - at) / 2;
+  while (at < end) {
+    const std::size_t bytes = std::min(end - at, draw.between(1, 40));
+    all.push_back({text.substr(at, bytes), static_cast<int>(draw.between(1, 200))});
+    at += bytes;
+  }
+  return all;
+}
+
 // What a client of the crowd sends before it waits in silence.
 std::vector<piece> little(random_source& draw, const target& t, std::size_t kind) {
   const job_shape endless{endless_tokens, draw.chance(50)};
@@ -32,8 +45,10 @@ std::vector<piece> little(random_source& draw, const target& t, std::size_t kind
       return {{post(draw, t, completion(draw, endless)).text()}};
     case 6:
       return {{upgrade(draw, t).text()}, {frame(op_text, create_message(draw, "a", endless)), 0, true}};
-    default:
+    case 7:
       return {{get(draw, t, draw.chance(50) ? "/" : "/v1/jobs").text()}};
+    default:
+      return slow_body(draw, announced.text());
   }
 }
 
@@ -43,7 +58,7 @@ std::vector<conversation> crowd_talk(random_source& draw, const target& t) {
   static const std::string names[] = {
       "of which nobody speaks",         "with half a first line", "with half a header",
       "with no body to its header",     "of silent WebSockets",   "of jobs nobody waits for",
-      "of WebSocket jobs nobody reads", "that reads no answer"};
+      "of WebSocket jobs nobody reads", "that reads no answer",   "with half a body, slowly"};
   const std::size_t kind = draw.below(std::size(names));
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);

@@ -16,7 +16,7 @@ std::uint64_t row_in_file(const stored_tensor& t, std::uint64_t row) {
 
 std::string stored_tensor::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-result<void> checkpoint::add(mapped_file file, tensor_map tensors, std::string_view path) {
+result<void> checkpoint::add(opened_file file, tensor_map tensors, std::string_view path) {
   for (auto& [name, tensor] : tensors)
     if (!tensors_.emplace(name, std::move(tensor)).second)
       return make_error(errc::bad_file, "{}: tensor '{}' is in another shard too", path, name);
@@ -57,13 +57,8 @@ result<void> checkpoint::read(const stored_tensor& t, std::uint64_t at, std::spa
 }
 
 result<void> checkpoint::read_bytes(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const {
-  for (const mapped_file& f : files_) {
-    const std::less_equal<const std::byte*> before;
-    const auto all = f.bytes();
-    if (before(all.data(), t.bytes.data()) &&
-        before(t.bytes.data() + t.bytes.size(), all.data() + all.size()))
-      return f.read(static_cast<std::uint64_t>(t.bytes.data() - all.data()) + at, to);
-  }
+  for (const opened_file& f : files_)
+    if (f.has(t.bytes)) return f.read(t.bytes, at, to);
   return make_error(errc::internal, "a tensor of another checkpoint");
 }
 

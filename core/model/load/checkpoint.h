@@ -1,4 +1,4 @@
-// checkpoint.h — the weights of a model: tensors by name, in files that stay mapped. Every container format
+// checkpoint.h — the weights of a model: tensors by name, in files that stay open. Every container format
 // is read into one. The names are Hugging Face's, whatever the container calls the tensors.
 //
 // Thread safety: immutable once filled; then any thread. Error: bad_file, with the file's name in the
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/model/load/mapped_file.h"
+#include "core/model/load/opened_file.h"
 #include "kernels/file_codes.h"
 
 namespace weir::core {
@@ -48,7 +48,7 @@ class converted_tensor {
 struct stored_tensor {
   std::string dtype;                 // as the container names it: F32, BF16, F16, Q4_K, …
   std::vector<std::uint64_t> shape;  // outermost dimension first; empty for a scalar
-  std::span<const std::byte> bytes;  // in the mapped file
+  std::span<const std::byte> bytes;  // as in opened_file::bytes()
   // Not 0: the file has the rows of each of this many heads in another order, in which rows of the head's
   // first half and rows of its second half alternate. checkpoint::read() puts them in order.
   std::uint32_t paired_heads = 0;
@@ -68,7 +68,7 @@ using tensor_map = std::map<std::string, stored_tensor, std::less<>>;
 class checkpoint {
  public:
   // Adds a file and its tensors. `path`: the file's name, for errors. Error: a name that is there already.
-  result<void> add(mapped_file file, tensor_map tensors, std::string_view path);
+  result<void> add(opened_file file, tensor_map tensors, std::string_view path);
 
   // Puts `tensor` in the place of the tensors `parts`, of which it is made and which can no longer be found.
   // Error: bad_file if another tensor has the name.
@@ -100,7 +100,7 @@ class checkpoint {
 
   spelling spelling_ = nullptr;
   std::string_view description_ = "config.json";
-  std::vector<mapped_file> files_;
+  std::vector<opened_file> files_;
   tensor_map tensors_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "core/model/load/gguf_types.h"
 
@@ -13,6 +14,7 @@ using u64 = std::uint64_t;
 
 constexpr u64 most_key_bytes = 65535, most_name_bytes = 63, most_dimensions = 4;
 constexpr u64 default_alignment = 32, most_alignment = 1u << 20;
+constexpr u64 most_header = 256u << 20;  // the largest real ones have some 20 MiB
 
 // The bytes of a value of this kind; 0 for strings, arrays and unknown kinds.
 u64 width_of(gguf_kind k) noexcept {
@@ -75,7 +77,8 @@ gguf_value read_number(gguf_kind kind, const std::byte* at) noexcept {
 // Walks through the bytes of a header. After the first error every read returns zeros.
 class cursor {
  public:
-  cursor(std::span<const std::byte> file, std::string_view what) : file_(file), what_(what) {}
+  cursor(std::span<const std::byte> file, std::string_view what, const fetch_bytes& fetch)
+      : file_(file), what_(what), fetch_(fetch) {}
 
   template <class T>
   T take(std::string_view thing) {
@@ -89,6 +92,17 @@ class cursor {
       fail(errc::bad_file,
            fmt::format("{} does not fit: {} bytes at {}, the file has {}", thing, count, at_, file_.size()));
       return {};
+    }
+    if (at_ + count > most_header) {
+      fail(errc::bad_file,
+           fmt::format("{}: the keys and the table of tensors have more than {} bytes", thing, most_header));
+      return {};
+    }
+    if (fetch_) {
+      if (auto ok = fetch_(at_ + count); !ok) {
+        failure_ = ok.error();
+        return {};
+      }
     }
     at_ += count;
     return file_.subspan(at_ - count, count);
@@ -112,6 +126,7 @@ class cursor {
   std::span<const std::byte> file_;
   std::string_view what_;
   u64 at_ = 0;
+  const fetch_bytes& fetch_;
   std::optional<error> failure_;
 };
 
@@ -273,8 +288,9 @@ double gguf_array::number(u64 i) const noexcept {
       v);
 }
 
-result<gguf_file> parse_gguf(std::span<const std::byte> file, std::string_view what) {
-  cursor in(file, what);
+result<gguf_file> parse_gguf(std::span<const std::byte> file, std::string_view what,
+                             const fetch_bytes& fetch) {
+  cursor in(file, what, fetch);
   gguf_file out;
   const auto magic = in.take_bytes(4, "the magic number");
   if (!in.failure() && std::memcmp(magic.data(), "GGUF", 4) != 0)

@@ -49,7 +49,9 @@ struct gguf_file {
   tensor_map tensors;  // by the names in the file
 };
 
-// `file`: content of the whole file, to which the result refers. `what`: its name, for errors.
-result<gguf_file> parse_gguf(std::span<const std::byte> file, std::string_view what);
+// `file`: content of the whole file, to which the result refers. `what`: its name, for errors. `fetch`:
+// brings what is looked at into memory.
+result<gguf_file> parse_gguf(std::span<const std::byte> file, std::string_view what,
+                             const fetch_bytes& fetch = {});
 
 }  // namespace weir::core

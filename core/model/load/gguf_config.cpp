@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 namespace weir::core {
 namespace json = boost::json;
@@ -203,13 +202,13 @@ std::vector<token_id> gguf_stop_ids(gguf_reader& keys) {
   return ids;
 }
 
-result<std::vector<float>> read_rope_divisors(const stored_tensor& t, std::size_t frequencies,
-                                              std::string_view what) {
+result<std::vector<float>> read_rope_divisors(const stored_tensor& t, const opened_file& in,
+                                              std::size_t frequencies, std::string_view what) {
   if (t.dtype != "F32" || t.shape.size() != 1 || t.shape[0] != frequencies)
     return make_error(errc::bad_file, "{}: tensor 'rope_freqs.weight' is {} {}, not F32 [{}]", what, t.dtype,
                       t.shape_text(), frequencies);
   std::vector<float> out(frequencies);
-  std::memcpy(out.data(), t.bytes.data(), t.bytes.size());
+  if (auto ok = in.read(t.bytes, 0, std::as_writable_bytes(std::span(out))); !ok) return ok.error();
   for (const float x : out)
     if (!(std::isfinite(x) && x > 0))
       return make_error(errc::bad_file, "{}: tensor 'rope_freqs.weight' has {}, which is not above 0", what,

@@ -20,8 +20,9 @@ boost::json::object gguf_config(gguf_reader& keys, const tensor_map& tensors);
 std::vector<token_id> gguf_stop_ids(gguf_reader& keys);
 
 // Reads the tensor `rope_freqs.weight`: the factors by which the rotary frequencies are divided.
-// `frequencies`: their number, half the size of a head. Error: not_supported, bad_file.
-result<std::vector<float>> read_rope_divisors(const stored_tensor& t, std::size_t frequencies,
-                                              std::string_view what);
+// `in`: the tensor's file. `frequencies`: their number, half the size of a head. Error: not_supported,
+// bad_file.
+result<std::vector<float>> read_rope_divisors(const stored_tensor& t, const opened_file& in,
+                                              std::size_t frequencies, std::string_view what);
 
 }  // namespace weir::core

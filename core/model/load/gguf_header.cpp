@@ -11,9 +11,9 @@ bool is_gguf_path(const std::string& path) noexcept {
 }
 
 result<gguf_header> open_gguf_header(const std::string& path) {
-  auto file = mapped_file::open(path);
+  auto file = opened_file::open(path);
   if (!file) return file.error();
-  auto content = parse_gguf(file->bytes(), path);
+  auto content = parse_gguf(file->bytes(), path, fetching(*file));
   if (!content) return content.error();
   return gguf_header{std::move(*file), std::move(*content)};
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/model/load/gguf.h"
-#include "core/model/load/mapped_file.h"
+#include "core/model/load/opened_file.h"
 
 namespace weir::core {
 
@@ -15,7 +15,7 @@ bool is_gguf_path(const std::string& path) noexcept;
 
 // A file and its content, which refers to the file's bytes.
 struct gguf_header {
-  mapped_file file;
+  opened_file file;
   gguf_file content;
 };
 // Opens one file. Where a model has several files, the first one has its keys.

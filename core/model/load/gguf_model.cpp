@@ -1,5 +1,6 @@
 #include "core/model/load/gguf_model.h"
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <optional>
 
@@ -117,7 +118,9 @@ result<opened_model> open_gguf(const std::string& path) {
   config->stop_ids = stop_ids;
   if (bos && *bos < config->vocab_size) config->bos = static_cast<token_id>(*bos);
   if (const auto found = all->tensors.find(divisors_name); found != all->tensors.end()) {
-    auto divisors = read_rope_divisors(found->second, config->head_dim / 2, path);
+    const auto& t = found->second;
+    const auto in = std::ranges::find_if(all->files, [&](const auto& f) { return f.file.has(t.bytes); });
+    auto divisors = read_rope_divisors(t, in->file, config->head_dim / 2, path);
     if (!divisors) return divisors.error();
     config->rope.divisors = std::move(*divisors);
   }

@@ -111,9 +111,9 @@ result<void> check_coverage(const tensor_map& tensors, std::span<const std::byte
 }
 
 result<void> add_file(checkpoint& to, const std::string& path) {
-  auto file = mapped_file::open(path);
+  auto file = opened_file::open(path);
   if (!file) return file.error();
-  auto tensors = parse_safetensors(file->bytes(), path);
+  auto tensors = parse_safetensors(file->bytes(), path, fetching(*file));
   if (!tensors) return tensors.error();
   return to.add(std::move(*file), std::move(*tensors), path);
 }
@@ -135,14 +135,19 @@ result<void> add_shards(checkpoint& to, const std::string& dir, const std::strin
 
 }  // namespace
 
-result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::string_view what) {
+result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::string_view what,
+                                     const fetch_bytes& fetch) {
   if (file.size() < length_bytes)
     return make_error(errc::bad_file, "{}: {} bytes are too few for a safetensors file", what, file.size());
+  if (fetch)
+    if (auto ok = fetch(length_bytes); !ok) return ok.error();
   u64 length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) length |= static_cast<u64>(file[i]) << (8 * i);
   if (length > max_header || length > file.size() - length_bytes)
     return make_error(errc::bad_file, "{}: a header of {} bytes does not fit (file {}, limit {})", what,
                       length, file.size(), max_header);
+  if (fetch)
+    if (auto ok = fetch(length_bytes + length); !ok) return ok.error();
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + length_bytes, length);
   auto header = parse_strict_json(text, fmt::format("{}: header", what));
   if (!header) return header.error();

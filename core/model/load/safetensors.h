@@ -23,8 +23,10 @@
 
 namespace weir::core {
 
-// `file`: content of the whole file, to which the result refers. `what`: its name, for errors.
-result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::string_view what);
+// `file`: content of the whole file, to which the result refers. `what`: its name, for errors. `fetch`:
+// brings what is looked at into memory.
+result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::string_view what,
+                                     const fetch_bytes& fetch = {});
 
 // Parses model.safetensors.index.json: the shard of each tensor. A shard is a file name, never a path.
 result<std::map<std::string, std::string>> parse_shard_index(std::string_view text, std::string_view what);

@@ -175,7 +175,7 @@ result<std::vector<token_id>> chat_template::encode(const conversation& c, const
                                                     const jinja::limits& most) const {
   const auto made = render(c, now, most);
   if (!made) return made.error();
-  return t.encode_parts(parts_of(*made));
+  return t.encode_parts(parts_of(*made), most.at);
 }
 
 std::vector<tokenizer::part> parts_of(const jinja::rendering& made) {

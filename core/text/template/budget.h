@@ -34,7 +34,7 @@ template <class... A>
 
 class budget {
  public:
-  static constexpr std::uint64_t look_every = 4'096;  // steps between two looks at the time and the client
+  static constexpr std::uint64_t look_every = 4'096;  // steps between two looks at the turn and its time
 
   explicit budget(const limits& most) : most_(most) {}
 
@@ -77,8 +77,9 @@ class budget {
   void look() {
     next_look_ = std::min(steps_ + look_every, most_.steps + 1);
     if (steps_ > most_.steps) stop("the template takes more than {} steps", most_.steps);
-    if (most_.gone && most_.gone()) stop("nobody waits for the prompt any more");
-    if (most_.time && most_.time->now() >= most_.deadline) stop("the template takes too long");
+    if (!most_.at) return;
+    if (!most_.at->go_on()) stop("nobody waits for the prompt any more");
+    if (most_.at->now() >= most_.deadline) stop("the template takes too long");
   }
 
   const limits most_;

@@ -16,14 +16,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/clock.h"
 #include "core/error.h"
+#include "core/turn.h"
 
 namespace weir::core::jinja {
 
@@ -34,10 +33,10 @@ struct limits {
   std::uint32_t depth = 500;              // expressions, statements and calls inside one another
   std::size_t memory_bytes = 128u << 20;  // values that are alive at a time
   std::size_t output_bytes = 32u << 20;   // the rendered text
-  // Looked at every few thousand steps.
-  const core::clock* time = nullptr;  // null: no deadline
-  time_point deadline{};              // read with `time`
-  std::function<bool()> gone;         // whether nobody waits for the text any more; empty: somebody does
+  // Looked at every few thousand steps. null: nobody shares the thread, nobody cancels, and there is no
+  // deadline
+  turn* at = nullptr;
+  time_point deadline = time_point::max();  // by the turn's clock
 };
 
 // A range of bytes.

@@ -109,11 +109,13 @@ added_tokens::match added_tokens::longest_at(const trie& t, std::string_view tex
 }
 
 std::vector<text_segment> added_tokens::cut(stage s, std::string_view text,
-                                            const std::vector<span_of_text>& plain) const {
+                                            const std::vector<span_of_text>& plain, turn* at_turn) const {
   const trie& strings = s == stage::raw ? raw_ : normalized_;
   std::vector<text_segment> out;
   std::size_t done = 0;
+  work_steps all(at_turn);
   for (std::size_t at = 0; at < text.size() && !strings.empty();) {
+    all.add();
     const match m = longest_at(strings, text, at, plain);
     std::size_t begin = at, end = at + m.size;
     if (m.token == nullptr) {

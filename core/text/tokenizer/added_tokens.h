@@ -71,7 +71,9 @@ class added_tokens {
   // Cuts `text` into added tokens and the text between them. Of the tokens that begin at the same byte, the
   // longest is taken. A special token that overlaps one of the `plain` spans is not recognised. REQUIRES:
   // `text` is valid UTF-8; the spans are sorted and do not overlap.
-  std::vector<text_segment> cut(stage s, std::string_view text, const std::vector<span_of_text>& plain) const;
+  // `at`: turn.h; this throws nobody_waits.
+  std::vector<text_segment> cut(stage s, std::string_view text, const std::vector<span_of_text>& plain,
+                                turn* at = nullptr) const;
 
   bool has(stage s) const noexcept { return !(s == stage::raw ? raw_ : normalized_).empty(); }
   const std::vector<added_token>& all() const noexcept { return tokens_; }

@@ -122,13 +122,14 @@ bool bpe::add_bytes(std::string_view character, workspace& w) const {
 // model fuses unknown tokens, neighbouring unknown characters share one. The unknown token is added before
 // the next character that has a piece, before the next unknown character if they are not fused, or at the
 // end. Byte pieces in between come first.
-void bpe::split(std::string_view word, workspace& w) const {
+void bpe::split(std::string_view word, workspace& w, work_steps& all) const {
   bool unknown_waits = false;
   const auto write_unknown = [&] {
     if (unknown_waits) w.symbols.push_back({*unknown_, 0, 0});
     unknown_waits = false;
   };
   for (std::size_t at = 0; at < word.size();) {
+    all.add();
     const std::string_view character = word.substr(at, character_size(word[at]));
     at += character.size();
     if (const auto id = character_id(character)) {
@@ -149,7 +150,7 @@ void bpe::offer(workspace& w, std::int32_t left, std::int32_t right) const {
   w.heap.push_back({m.rank, left, m.becomes});
 }
 
-void bpe::merge(workspace& w) const {
+void bpe::merge(workspace& w, work_steps& all) const {
   const auto later = [](const auto& a, const auto& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
   };
@@ -160,7 +161,9 @@ void bpe::merge(workspace& w) const {
   };
   auto& symbols = w.symbols;
   std::make_heap(w.heap.begin(), w.heap.end(), later);
+  all.add(w.heap.size());
   while (!w.heap.empty()) {
+    all.add(4);
     std::pop_heap(w.heap.begin(), w.heap.end(), later);
     const auto best = w.heap.back();
     w.heap.pop_back();
@@ -178,20 +181,24 @@ void bpe::merge(workspace& w) const {
   }
 }
 
-void bpe::encode(std::string_view word, workspace& w, std::vector<token_id>& out) const {
+void bpe::encode(std::string_view word, workspace& w, std::vector<token_id>& out, turn* at) const {
   if (ignore_merges_) {
     if (const auto whole = vocabulary_.find(word)) return out.push_back(*whole);
   }
   w.symbols.clear();
   w.heap.clear();
-  split(word, w);
+  work_steps all(at);
+  split(word, w, all);
   const auto n = static_cast<std::int32_t>(w.symbols.size());
   for (std::int32_t i = 0; i < n; ++i) {
     w.symbols[i].previous = i - 1;
     w.symbols[i].next = i + 1 < n ? i + 1 : -1;
   }
-  for (std::int32_t i = 0; i + 1 < n; ++i) offer(w, i, i + 1);
-  merge(w);
+  for (std::int32_t i = 0; i + 1 < n; ++i) {
+    all.add();
+    offer(w, i, i + 1);
+  }
+  merge(w, all);
   for (std::int32_t i = 0; i >= 0 && i < n; i = w.symbols[i].next) out.push_back(w.symbols[i].id);
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/text/json_field.h"
 #include "core/text/tokenizer/vocabulary.h"
+#include "core/turn.h"
 
 namespace weir::core {
 
@@ -60,8 +61,9 @@ class bpe {
     std::vector<candidate> heap;
   };
 
-  // Appends the ids of one word to `out`. REQUIRES: `word` is valid UTF-8.
-  void encode(std::string_view word, workspace& w, std::vector<token_id>& out) const;
+  // Appends the ids of one word to `out`. `at`: turn.h; this throws nobody_waits. REQUIRES: `word` is valid
+  // UTF-8.
+  void encode(std::string_view word, workspace& w, std::vector<token_id>& out, turn* at = nullptr) const;
 
   const vocabulary& pieces() const noexcept { return vocabulary_; }
 
@@ -69,9 +71,9 @@ class bpe {
   void load_merges(const json_field& model);
   void load_unknown(const json_field& model);
   std::optional<token_id> character_id(std::string_view character) const noexcept;
-  void split(std::string_view word, workspace& w) const;
+  void split(std::string_view word, workspace& w, work_steps& all) const;
   bool add_bytes(std::string_view character, workspace& w) const;
-  void merge(workspace& w) const;
+  void merge(workspace& w, work_steps& all) const;
   void offer(workspace& w, std::int32_t left, std::int32_t right) const;
 
   vocabulary vocabulary_;

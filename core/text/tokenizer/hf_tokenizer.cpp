@@ -68,20 +68,23 @@ bool hf_tokenizer::adds_bos() const {
   return bos_ && !post_processor_.before().empty() && post_processor_.before().front() == *bos_;
 }
 
-std::vector<token_id> hf_tokenizer::encode(std::string_view utf8, encode_options how) const {
+std::vector<token_id> hf_tokenizer::encode(std::string_view utf8, encode_options how) const try {
   const std::string repaired = is_valid_utf8(utf8) ? std::string() : to_valid_utf8(utf8);
   const std::string_view text = repaired.empty() ? utf8 : repaired;
+  work_steps(how.at).add(text.size());
   std::vector<span_of_text> plain;
   if (!how.parse_special) plain.push_back({0, text.size()});
-  std::vector<token_id> ids = encode_text(text, plain);
+  std::vector<token_id> ids = encode_text(text, plain, how.at);
   if (how.add_special) {
     ids.insert(ids.begin(), post_processor_.before().begin(), post_processor_.before().end());
     ids.insert(ids.end(), post_processor_.after().begin(), post_processor_.after().end());
   }
   return ids;
+} catch (const nobody_waits&) {
+  return {};
 }
 
-std::vector<token_id> hf_tokenizer::encode_parts(std::span<const part> parts) const {
+std::vector<token_id> hf_tokenizer::encode_parts(std::span<const part> parts, turn* at) const try {
   std::string text;
   std::vector<span_of_text> plain;
   for (const part& p : parts) {
@@ -89,14 +92,18 @@ std::vector<token_id> hf_tokenizer::encode_parts(std::span<const part> parts) co
     append_valid_utf8(text, p.text);
     if (!p.control && begin < text.size()) plain.push_back({begin, text.size()});
   }
-  return encode_text(text, plain);
+  return encode_text(text, plain, at);
+} catch (const nobody_waits&) {
+  return {};
 }
 
-std::vector<token_id> hf_tokenizer::encode_text(std::string_view text,
-                                                const std::vector<span_of_text>& plain) const {
+std::vector<token_id> hf_tokenizer::encode_text(std::string_view text, const std::vector<span_of_text>& plain,
+                                                turn* at) const {
   std::vector<token_id> ids;
-  scratch s;
-  for (const text_segment& segment : added_.cut(added_tokens::stage::raw, text, plain)) {
+  scratch s{.at = at};
+  work_steps all(at);
+  for (const text_segment& segment : added_.cut(added_tokens::stage::raw, text, plain, at)) {
+    all.add();
     if (segment.id) {
       ids.push_back(*segment.id);
     } else {
@@ -111,11 +118,11 @@ std::vector<token_id> hf_tokenizer::encode_text(std::string_view text,
 void hf_tokenizer::encode_segment(std::string_view text, bool opens, bool plain, scratch& s,
                                   std::vector<token_id>& out) const {
   s.text = text;
-  normalizer_.apply(s.text);
+  normalizer_.apply(s.text, s.at);
   if (!added_.has(added_tokens::stage::normalized)) return encode_words(s.text, opens, s, out);
   std::vector<span_of_text> all_plain;
   if (plain) all_plain.push_back({0, s.text.size()});
-  for (const text_segment& segment : added_.cut(added_tokens::stage::normalized, s.text, all_plain)) {
+  for (const text_segment& segment : added_.cut(added_tokens::stage::normalized, s.text, all_plain, s.at)) {
     if (segment.id) {
       out.push_back(*segment.id);
     } else {
@@ -126,8 +133,12 @@ void hf_tokenizer::encode_segment(std::string_view text, bool opens, bool plain,
 
 void hf_tokenizer::encode_words(std::string_view text, bool opens, scratch& s,
                                 std::vector<token_id>& out) const {
-  pretokenizer_.cut(text, opens, s.words);
-  for (const span_of_text& word : s.words.words) model_.encode(word.of(s.words.text), s.merging, out);
+  pretokenizer_.cut(text, opens, s.words, s.at);
+  work_steps all(s.at);
+  for (const span_of_text& word : s.words.words) {
+    all.add(1 + word.end - word.begin);
+    model_.encode(word.of(s.words.text), s.merging, out, s.at);
+  }
 }
 
 std::string hf_tokenizer::decode(std::span<const token_id> ids, decode_options how) const {

@@ -27,7 +27,7 @@ class hf_tokenizer final : public tokenizer {
   hf_tokenizer(const json_field& file, const tokenizer_config& config);  // throws refusal
 
   std::vector<token_id> encode(std::string_view utf8, encode_options how) const override;
-  std::vector<token_id> encode_parts(std::span<const part> parts) const override;
+  std::vector<token_id> encode_parts(std::span<const part> parts, turn* at) const override;
   std::string decode(std::span<const token_id> ids, decode_options how) const override;
 
   std::string_view token_bytes(token_id id) const override { return bytes_.at(index(id)); }
@@ -45,8 +45,9 @@ class hf_tokenizer final : public tokenizer {
   struct traits {
     bool special = false, byte_piece = false;
   };
-  // Buffers of one call of encode(), reused for each segment.
+  // Of one call of encode(): buffers that are reused for each segment, and the call's turn.
   struct scratch {
+    turn* at;
     word_list words;
     bpe::workspace merging;
     std::string text;
@@ -59,7 +60,8 @@ class hf_tokenizer final : public tokenizer {
     return index(id) < traits_.size() ? traits_[index(id)] : traits{};
   }
 
-  std::vector<token_id> encode_text(std::string_view text, const std::vector<span_of_text>& plain) const;
+  std::vector<token_id> encode_text(std::string_view text, const std::vector<span_of_text>& plain,
+                                    turn* at) const;
   void encode_segment(std::string_view text, bool opens, bool plain, scratch& s,
                       std::vector<token_id>& out) const;
   void encode_words(std::string_view text, bool opens, scratch& s, std::vector<token_id>& out) const;

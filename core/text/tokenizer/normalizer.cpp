@@ -3,6 +3,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
 
 #include "core/text/tokenizer/unicode.h"
 
@@ -13,20 +16,38 @@ bool is_ascii(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
-// Canonical ordering: sorts each run of marks by combining class. utf8proc's own sort takes time quadratic in
-// the length of a run, which a client could exploit.
+std::size_t combining(utf8proc_int32_t c) {
+  return static_cast<std::uint8_t>(utf8proc_get_property(c)->combining_class);
+}
+
+constexpr std::ptrdiff_t long_run = 256;  // marks; a shorter one is sorted sooner in the usual way
+
+// Sorts a run of marks by combining class, those of a class in their order, in time linear in its length.
+void order_run(std::span<utf8proc_int32_t> run) {
+  constexpr std::size_t classes = 256;
+  std::array<std::size_t, classes + 1> begins{};
+  for (const auto c : run) ++begins[combining(c) + 1];
+  for (std::size_t i = 0; i < classes; ++i) begins[i + 1] += begins[i];
+  const std::vector<utf8proc_int32_t> old(run.begin(), run.end());
+  for (const auto c : old) run[begins[combining(c)]++] = c;
+}
+
+// Canonical ordering. utf8proc's own sort takes time quadratic in the length of a run, which a client could
+// exploit.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
-  const auto combining = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
-  const auto starts = [&](utf8proc_int32_t c) { return combining(c) == 0; };
+  const auto starts = [](utf8proc_int32_t c) { return combining(c) == 0; };
   for (auto run = text.begin(); run != text.end();) {
     run = std::find_if_not(run, text.end(), starts);
     const auto end = std::find_if(run, text.end(), starts);
-    std::stable_sort(run, end, [&](auto a, auto b) { return combining(a) < combining(b); });
+    if (end - run > long_run)
+      order_run({run, end});
+    else
+      std::stable_sort(run, end, [](auto a, auto b) { return combining(a) < combining(b); });
     run = end;
   }
 }
 
-void apply_step(std::string& text, normalizer::form form) {
+void apply_step(std::string& text, normalizer::form form, turn* at) {
   if (is_ascii(text)) return;
   const bool compat = form == normalizer::form::nfkc || form == normalizer::form::nfkd;
   const bool composes = form == normalizer::form::nfc || form == normalizer::form::nfkc;
@@ -35,21 +56,28 @@ void apply_step(std::string& text, normalizer::form form) {
   std::vector<utf8proc_int32_t> wide;
   wide.reserve(text.size());
   utf8proc_int32_t parts[32];  // the longest decomposition has 18
+  work_steps all(at);
   for (std::string_view rest = text; !rest.empty();) {
+    all.add();
     const auto c = static_cast<utf8proc_int32_t>(take_character(rest));
     const auto n = utf8proc_decompose_char(c, parts, std::size(parts), options, nullptr);
     wide.insert(wide.end(), parts, parts + std::max<utf8proc_ssize_t>(n, 0));
   }
+  all.add(wide.size());
   order_marks(wide);
+  all.add(wide.size());
   if (composes) {
     const auto compose = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     wide.resize(utf8proc_normalize_utf32(wide.data(), static_cast<utf8proc_ssize_t>(wide.size()), compose));
   }
   text.clear();
-  for (const auto c : wide) append_utf8(text, static_cast<char32_t>(c));
+  for (const auto c : wide) {
+    all.add();
+    append_utf8(text, static_cast<char32_t>(c));
+  }
 }
 
-void apply_step(std::string& text, normalizer::strip which) {
+void apply_step(std::string& text, normalizer::strip which, turn*) {
   std::size_t begin = 0, end = 0;
   bool leading = true;
   for (std::string_view rest = text; !rest.empty();) {
@@ -64,9 +92,11 @@ void apply_step(std::string& text, normalizer::strip which) {
   text = begin < end ? text.substr(begin, end - begin) : std::string();
 }
 
-void apply_step(std::string& text, normalizer::lowercase) {
+void apply_step(std::string& text, normalizer::lowercase, turn* at) {
   std::string out;
+  work_steps all(at);
   for (std::string_view rest = text; !rest.empty();) {
+    all.add();
     const char32_t c = take_character(rest);
     if (c == 0x130) {
       out += "i\xCC\x87";  // the only character whose lower case is two characters
@@ -77,20 +107,24 @@ void apply_step(std::string& text, normalizer::lowercase) {
   text = std::move(out);
 }
 
-void apply_step(std::string& text, normalizer::strip_accents) {
+void apply_step(std::string& text, normalizer::strip_accents, turn* at) {
   std::string out;
+  work_steps all(at);
   for (std::string_view rest = text; !rest.empty();) {
+    all.add();
     const char32_t c = take_character(rest);
     if (!is_mark(c)) append_utf8(out, c);
   }
   text = std::move(out);
 }
 
-void apply_step(std::string& text, const normalizer::prepend& p) {
+void apply_step(std::string& text, const normalizer::prepend& p, turn*) {
   if (!text.empty()) text.insert(0, p.what);
 }
 
-void apply_step(std::string& text, const normalizer::replace& r) { text = r.what.replace(text, r.by); }
+void apply_step(std::string& text, const normalizer::replace& r, turn* at) {
+  text = r.what.replace(text, r.by, at);
+}
 
 }  // namespace
 
@@ -134,9 +168,9 @@ void normalizer::add(const json_field& field, text_growth& so_far) {
   so_far.count(field, type, times);
 }
 
-void normalizer::apply(std::string& text) const {
+void normalizer::apply(std::string& text, turn* at) const {
   for (const auto& step : steps_) {
-    std::visit([&](const auto& s) { apply_step(text, s); }, step);
+    std::visit([&](const auto& s) { apply_step(text, s, at); }, step);
   }
 }
 

@@ -19,8 +19,8 @@ class normalizer {
   // Without `field`, text stays as it is. Throws refusal, also for what growth.h bounds.
   explicit normalizer(const std::optional<json_field>& field);
 
-  // REQUIRES: `text` is valid UTF-8, and stays so.
-  void apply(std::string& text) const;
+  // `at`: turn.h; this throws nobody_waits. REQUIRES: `text` is valid UTF-8, and stays so.
+  void apply(std::string& text, turn* at = nullptr) const;
   bool empty() const noexcept { return steps_.empty(); }
 
   enum class form { nfc, nfd, nfkc, nfkd };

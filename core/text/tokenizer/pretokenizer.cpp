@@ -20,12 +20,14 @@ struct stretch {
 };
 
 void find_stretches(std::string_view word, const pattern& what, bool invert, std::vector<span_of_text>& hits,
-                    std::vector<stretch>& out) {
+                    std::vector<stretch>& out, turn* at) {
   hits.clear();
   out.clear();
-  what.find(word, hits);
+  what.find(word, hits, at);
   std::size_t done = 0;
+  work_steps all(at);
   for (const span_of_text& hit : hits) {
+    all.add();
     if (done != hit.begin) out.push_back({{done, hit.begin}, invert});
     out.push_back({hit, !invert});
     done = hit.end;
@@ -34,10 +36,13 @@ void find_stretches(std::string_view word, const pattern& what, bool invert, std
 }
 
 // Each matching character is a stretch; so is the text between two of them.
-void find_stretches(std::string_view word, bool (*matches)(char32_t) noexcept, std::vector<stretch>& out) {
+void find_stretches(std::string_view word, bool (*matches)(char32_t) noexcept, std::vector<stretch>& out,
+                    turn* at_turn) {
   out.clear();
   std::size_t done = 0;
+  work_steps all(at_turn);
   for (std::string_view rest = word; !rest.empty();) {
+    all.add();
     const std::size_t at = word.size() - rest.size();
     if (!matches(take_character(rest))) continue;
     const std::size_t end = word.size() - rest.size();
@@ -78,32 +83,38 @@ void append_words(std::vector<stretch>& all, behavior how, std::size_t offset,
 }
 
 // Cuts every word by what `find(word, stretches)` finds in it.
-void cut_words(word_list& list, behavior how, const auto& find) {
+void cut_words(word_list& list, behavior how, turn* at, const auto& find) {
   std::vector<span_of_text> cut;
   std::vector<stretch> stretches;
   cut.reserve(list.words.size());
+  work_steps all(at);
   for (const span_of_text& word : list.words) {
+    all.add(4 + word.end - word.begin);
     find(word.of(list.text), stretches);
+    all.add(stretches.size());
     append_words(stretches, how, word.begin, cut);
   }
   list.words = std::move(cut);
 }
 
-void apply_step(word_list& list, bool, const pretokenizer::split& s) {
+void apply_step(word_list& list, bool, const pretokenizer::split& s, turn* at) {
   std::vector<span_of_text> hits;
-  cut_words(list, s.how, [&](auto word, auto& out) { find_stretches(word, s.what, s.invert, hits, out); });
+  cut_words(list, s.how, at,
+            [&](auto word, auto& out) { find_stretches(word, s.what, s.invert, hits, out, at); });
 }
 
-void apply_step(word_list& list, bool, const pretokenizer::by_class& s) {
-  cut_words(list, s.how, [&](auto word, auto& out) { find_stretches(word, s.matches, out); });
+void apply_step(word_list& list, bool, const pretokenizer::by_class& s, turn* at) {
+  cut_words(list, s.how, at, [&](auto word, auto& out) { find_stretches(word, s.matches, out, at); });
 }
 
 // Replaces the text by one that has the new spellings of all words, without gaps. `rewrite(word, text)`
 // appends the new spelling of `word` to the new text.
-void rewrite_words(word_list& list, const auto& rewrite) {
+void rewrite_words(word_list& list, turn* at, const auto& rewrite) {
   std::string text;
   text.reserve(list.text.size() + list.text.size() / 2);
+  work_steps all(at);
   for (span_of_text& word : list.words) {
+    all.add(1 + word.end - word.begin);
     const std::size_t begin = text.size();
     rewrite(word, text);
     word = {begin, text.size()};
@@ -111,21 +122,22 @@ void rewrite_words(word_list& list, const auto& rewrite) {
   list.text = std::move(text);
 }
 
-void apply_step(word_list& list, bool, const pretokenizer::byte_level&) {
-  rewrite_words(
-      list, [&](const span_of_text& word, std::string& out) { append_byte_level(out, word.of(list.text)); });
+void apply_step(word_list& list, bool, const pretokenizer::byte_level&, turn* at) {
+  rewrite_words(list, at, [&](const span_of_text& word, std::string& out) {
+    append_byte_level(out, word.of(list.text));
+  });
 }
 
-void apply_step(word_list& list, bool, const pretokenizer::leading_space&) {
-  rewrite_words(list, [&](const span_of_text& word, std::string& out) {
+void apply_step(word_list& list, bool, const pretokenizer::leading_space&, turn* at) {
+  rewrite_words(list, at, [&](const span_of_text& word, std::string& out) {
     if (list.text[word.begin] != ' ') out.push_back(' ');
     out.append(word.of(list.text));
   });
 }
 
-void apply_step(word_list& list, bool opens, const pretokenizer::metaspace& m) {
+void apply_step(word_list& list, bool opens, const pretokenizer::metaspace& m, turn* at) {
   using scheme = metaspace_rules::scheme;
-  rewrite_words(list, [&](const span_of_text& word, std::string& out) {
+  rewrite_words(list, at, [&](const span_of_text& word, std::string& out) {
     const std::string_view old = word.of(list.text);
     const bool prepends =
         m.rules.prepend == scheme::always || (m.rules.prepend == scheme::first && opens && word.begin == 0);
@@ -202,12 +214,12 @@ double pretokenizer::add_metaspace(const json_field& field) {
   return 1 + static_cast<double>(rules.replacement.size());
 }
 
-void pretokenizer::cut(std::string_view text, bool opens, word_list& out) const {
+void pretokenizer::cut(std::string_view text, bool opens, word_list& out, turn* at) const {
   out.text = text;
   out.words.assign(1, {0, text.size()});
   if (text.empty()) out.words.clear();
   for (const auto& step : steps_) {
-    std::visit([&](const auto& s) { apply_step(out, opens, s); }, step);
+    std::visit([&](const auto& s) { apply_step(out, opens, s, at); }, step);
   }
 }
 

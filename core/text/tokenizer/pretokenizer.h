@@ -28,8 +28,8 @@ class pretokenizer {
   explicit pretokenizer(const std::optional<json_field>& field);
 
   // Writes the words of `text` to `out`, with the text as the steps changed it. `opens`: `text` is the start
-  // of what is being encoded. REQUIRES: `text` is valid UTF-8.
-  void cut(std::string_view text, bool opens, word_list& out) const;
+  // of what is being encoded. `at`: turn.h; this throws nobody_waits. REQUIRES: `text` is valid UTF-8.
+  void cut(std::string_view text, bool opens, word_list& out, turn* at = nullptr) const;
 
   // What a step does with each match: drops it, makes it a word, joins it to the text before or after it, or
   // makes one word of all matches in a row.

@@ -65,13 +65,15 @@ void regex::compile(std::string_view pattern, std::string& complaint) {
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // on failure, pcre2_match() uses the interpreter
 }
 
-void regex::find(std::string_view text, std::vector<span_of_text>& out) const {
+void regex::find(std::string_view text, std::vector<span_of_text>& out, turn* at) const {
   const auto* code = static_cast<const pcre2_code*>(code_.get());
   const match_data found(pcre2_match_data_create(1, nullptr));
   const PCRE2_SIZE* where = pcre2_get_ovector_pointer(found.get());
+  work_steps all(at);
   std::size_t from = 0, last_end = std::string_view::npos;
   while (from <= text.size() && match(code, text, from, found.get()) >= 0) {
     const span_of_text hit{where[0], where[1]};
+    all.add(4 + hit.end - std::min(from, hit.end));
     const bool empty_after_match = hit.begin >= hit.end && hit.end == last_end;
     if (empty_after_match) {
       if (from >= text.size()) return;
@@ -100,11 +102,13 @@ pattern::pattern(const json_field& at) : what_(std::string()) {
   }
 }
 
-void pattern::find(std::string_view text, std::vector<span_of_text>& out) const {
-  if (const auto* r = std::get_if<regex>(&what_)) return r->find(text, out);
+void pattern::find(std::string_view text, std::vector<span_of_text>& out, turn* at) const {
+  if (const auto* r = std::get_if<regex>(&what_)) return r->find(text, out, at);
   const auto& literal = std::get<std::string>(what_);
-  for (std::size_t at = text.find(literal); at != text.npos; at = text.find(literal, at + literal.size())) {
-    out.push_back({at, at + literal.size()});
+  work_steps all(at);
+  for (std::size_t hit = text.find(literal); hit != text.npos; hit = text.find(literal, out.back().end)) {
+    out.push_back({hit, hit + literal.size()});
+    all.add(4);
   }
 }
 
@@ -115,9 +119,9 @@ double pattern::growth_of(std::string_view by) const {
   return shortest == 0 ? 1 + size : std::max(1.0, size / static_cast<double>(shortest));
 }
 
-std::string pattern::replace(std::string_view text, std::string_view by) const {
+std::string pattern::replace(std::string_view text, std::string_view by, turn* at) const {
   std::vector<span_of_text> hits;
-  find(text, hits);
+  find(text, hits, at);
   std::string out;
   out.reserve(text.size() + hits.size() * by.size());
   std::size_t done = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/text/json_field.h"
+#include "core/turn.h"
 
 namespace weir::core {
 
@@ -29,8 +30,8 @@ class regex {
   explicit regex(std::string_view pattern);
 
   // Appends every match in `text`, from left to right, without overlap. Where PCRE2 gives up because of one
-  // of its limits, the search ends. REQUIRES: `text` is valid UTF-8.
-  void find(std::string_view text, std::vector<span_of_text>& out) const;
+  // of its limits, the search ends. `at`: turn.h; this throws nobody_waits. REQUIRES: `text` is valid UTF-8.
+  void find(std::string_view text, std::vector<span_of_text>& out, turn* at = nullptr) const;
   // No match has fewer characters.
   std::size_t shortest_match() const;
 
@@ -48,9 +49,9 @@ class pattern {
   explicit pattern(const json_field& at);
   explicit pattern(std::string literal) : what_(std::move(literal)) {}
   explicit pattern(regex compiled) : what_(std::move(compiled)) {}
-  void find(std::string_view text, std::vector<span_of_text>& out) const;
+  void find(std::string_view text, std::vector<span_of_text>& out, turn* at = nullptr) const;
   // `text` with every match replaced.
-  std::string replace(std::string_view text, std::string_view by) const;
+  std::string replace(std::string_view text, std::string_view by, turn* at = nullptr) const;
   // How many times as long replace() may make a text; at least 1.
   double growth_of(std::string_view by) const;
 

@@ -16,12 +16,15 @@
 
 #include "core/error.h"
 #include "core/token.h"
+#include "core/turn.h"
 
 namespace weir::core {
 
 struct encode_options {
   bool add_special = true;    // the post-processor adds its tokens, such as BOS
   bool parse_special = true;  // control tokens are recognised in the text; false for user text
+  // Where go_on() says that nobody wants the ids, encode() ends, and returns none.
+  turn* at = nullptr;
 };
 
 class tokenizer {
@@ -33,13 +36,13 @@ class tokenizer {
   virtual std::vector<token_id> encode(std::string_view utf8, encode_options how) const = 0;
 
   // Encodes the parts as one text. A control token is recognised only if all its bytes are in `control`
-  // parts. The post-processor's tokens are not added. The default implementation encodes each part by itself,
-  // for tokenizers whose tokens do not depend on the text around them.
+  // parts. The post-processor's tokens are not added. `at` as in encode_options. The default implementation
+  // encodes each part by itself, for tokenizers whose tokens do not depend on the text around them.
   struct part {
     std::string_view text;
     bool control = false;
   };
-  virtual std::vector<token_id> encode_parts(std::span<const part> parts) const;
+  virtual std::vector<token_id> encode_parts(std::span<const part> parts, turn* at = nullptr) const;
 
   // The text of `ids`, as the tokenizer's decoder makes it. Invalid UTF-8 becomes U+FFFD.
   struct decode_options {

@@ -6,6 +6,7 @@
 #include "core/grammar/cursor.h"
 #include "core/grammar/forced_tokens.h"
 #include "tests/core/grammar/grammar_kit.h"
+#include "tests/support/free_turn.h"
 #include "tests/support/manual_clock.h"
 
 namespace weir::tests::budget_test {
@@ -64,14 +65,14 @@ weir::core::error stopped(const constraint_text& c, const fuel::limits& most) {
 }  // namespace
 
 TEST_CASE("a compilation ends where its fuel, its time or its client does", "[grammar]") {
-  manual_clock time;
-  const std::atomic<bool> cancelled{true};
+  free_turn late, unwanted;
+  unwanted.unwanted = true;
   for (const auto& c : large_ones()) {
     INFO(c.text.substr(0, 60));
     CHECK(stopped(c, {.units = 1'000}).code == errc::invalid_param);
     CHECK(stopped(c, {.units = 1'000}).message.find("1000 units") != std::string::npos);
-    CHECK(stopped(c, {.time = &time, .deadline = time.now()}).code == errc::overloaded);
-    CHECK(stopped(c, {.cancelled = &cancelled}).code == errc::unavailable);
+    CHECK(stopped(c, {.at = &late, .deadline = late.now()}).code == errc::overloaded);
+    CHECK(stopped(c, {.at = &unwanted}).code == errc::unavailable);
   }
 }
 

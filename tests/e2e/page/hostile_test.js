@@ -1,7 +1,20 @@
 // A model's text is foreign: whatever it says, nothing of it runs, and nothing of the page breaks.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { answered, body, card, fake, no_browser, run_streams, send, set, sizes, view, visit } from "./kit.js";
+import {
+  answered,
+  body,
+  card,
+  fake,
+  no_browser,
+  run_streams,
+  send,
+  set,
+  sizes,
+  state,
+  view,
+  visit,
+} from "./kit.js";
 
 const say = (text) => ({ plan: () => ({ pieces: [{ delta: text }], gap_ms: () => 1 }) });
 const long = "x".repeat(100_000);
@@ -123,4 +136,63 @@ describe("hostile output", { skip: no_browser }, () => {
       assert.equal((await body(page).textContent()).trim(), text.trim());
     }
   });
+});
+
+/** Names of models as whoever makes a model file may choose them; the same words serve for errors. */
+const names = {
+  "a handler": "<img src=x onerror=window.ran=1>",
+  "the end of a script": "</script></select><script>window.ran=1</script>",
+  "quotes and an entity": `x" onfocus="window.ran=1" autofocus x='&lt;b&gt;&quot;`,
+  "text that is turned around": "\u202Eelif\u2066 \u202Dexe.\u200F",
+  "control characters": "a\u0000b\u0007\u001b[31mc\u009b2J\r\nd\te",
+  "100,000 characters": "m".repeat(100_000),
+};
+
+const marks = (page) =>
+  page.evaluate(() => ({
+    ran: window.ran,
+    foreign: document.querySelectorAll("img[onerror], [onfocus], script:not([src]), iframe").length,
+    width: document.documentElement.scrollWidth,
+  }));
+
+describe("hostile names and errors", { skip: no_browser }, () => {
+  for (const [name, text] of Object.entries(names))
+    for (const [size, viewport] of Object.entries(sizes))
+      test(`${name} as a model's name is text, and is what the page asks for, ${size}`, async (t) => {
+        const server = await fake(t, say("the end"));
+        server.models = [text, "sim"];
+        server.loading = { model: text, done: 1, total: 2 };
+        const page = await visit(t, server, { viewport });
+        await page.locator("#loading").waitFor();
+        const words = await page.locator("#loading-words").textContent();
+        assert.match(words, /^The model /);
+        assert.match(words, /is loading: 50 %/);
+        const isolated = page.locator("#loading-words bdi");
+        assert.ok((await isolated.textContent()).length <= 101);
+        assert.ok(text.startsWith((await isolated.textContent()).replace("…", "")));
+        await send(page, "hello");
+        await answered(page);
+        const asked = server.received.find((frame) => frame.type === "response.create");
+        assert.equal(asked.model, text);
+        const { width } = viewport;
+        assert.deepEqual(await marks(page), { ran: undefined, foreign: 0, width });
+      });
+
+  for (const [name, text] of Object.entries(names))
+    test(`${name} in errors and endings is text`, async (t) => {
+      const plans = [
+        { refuse: { code: "overloaded", message: text } },
+        { refuse: { code: text, message: text, param: text } },
+        { pieces: [{ delta: "x" }], gap_ms: () => 1, finish_reason: text },
+      ];
+      const server = await fake(t, { plan: () => plans.shift() });
+      const page = await visit(t, server);
+      for (let left = plans.length; left > 0; left--) {
+        await send(page, "hello");
+        await answered(page);
+        await state(page).waitFor();
+      }
+      assert.equal(plans.length, 0);
+      assert.deepEqual(await marks(page), { ran: undefined, foreign: 0, width: sizes.wide.width });
+    });
 });

@@ -122,6 +122,26 @@ TEST_CASE("a disconnect storm drops connections and opens new ones") {
   CHECK(s.connections > 20);
 }
 
+TEST_CASE("a server that falls silent fails the stream by name, before an answer and in its middle") {
+  for (const bool begins : {false, true}) {
+    scripted_server s([&](const std::string& said, bool&) {
+      return creates(said) && begins ? delta(id_of(said), 1) : std::string();
+    });
+    auto o = closed(s.url("ws"), 1);
+    o.timeout = 0.1;
+    o.duration = 5;
+    auto p = resolve(o);
+    REQUIRE(p.has_value());
+    auto where = load::place::find(p->run.how.to, false);
+    REQUIRE(where.has_value());
+    std::atomic<std::uint64_t> failed{0};
+    const auto r = load::run(
+        p->run, **where, [&](const load::progress& now) { failed = now.errors; }, [&] { return failed > 0; });
+    CHECK(r.all.number(figure::errors) > 0);
+    CHECK(r.all.error_texts().contains("the server sent nothing for 0.1 s"));
+  }
+}
+
 TEST_CASE("refusals, failures and hang-ups are errors by what was said") {
   int i = 0;
   scripted_server s([&](const std::string& said, bool& hang_up) -> std::string {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/text/template/template.h"
+#include "tests/support/free_turn.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/published_templates.h"
 
@@ -100,18 +101,20 @@ TEST_CASE("hostile template: a rendering ends with its time, and when nobody wai
   const js::object nothing;
   const jinja::variables given{nothing, nothing, weir::tests::published_now};
   weir::tests::manual_clock time;
+  weir::tests::free_turn at(time);
   jinja::limits timed = most();
-  timed.time = &time;
+  timed.at = &at;
   timed.deadline = time.now() + std::chrono::seconds(1);
   CHECK((*p)->render(given, timed).has_value());
   time.advance(std::chrono::seconds(1));
   REQUIRE((*p)->render(given, timed).has_error());
   CHECK_THAT((*p)->render(given, timed).error().message, Catch::Contains("too long"));
-  int asked = 0;
+  weir::tests::free_turn left;
+  left.looked = [&] { left.unwanted = left.looks == 3; };
   jinja::limits watched = most();
-  watched.gone = [&] { return ++asked == 3; };
+  watched.at = &left;
   REQUIRE((*p)->render(given, watched).has_error());
-  CHECK(asked == 3);
+  CHECK(left.looks == 3);
 }
 
 TEST_CASE("hostile template: huge values and outputs end by bytes") {

@@ -1,0 +1,83 @@
+// service_parts.h — what a service holds, for the files that define its members.
+//
+// Thread safety: as service.h; members that change say how.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <mutex>
+
+#include "actors/arrival.h"
+#include "actors/load_plan.h"
+#include "actors/model_list.h"
+#include "actors/registry.h"
+#include "actors/service.h"
+
+namespace weir::actors {
+
+template <class F, class... A>
+void post_call(const executor& ex, F f, A... a) {
+  boost::asio::post(ex, [f = std::move(f), ... a = std::move(a)]() mutable { f(std::move(a)...); });
+}
+
+// How far the load under way is. A host's thread may say so after the service has ended.
+class load_board {
+ public:
+  void note(load_state s) {
+    const std::lock_guard held(lock_);
+    now_ = std::move(s);
+  }
+  load_state look() const {
+    const std::lock_guard held(lock_);
+    return now_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  load_state now_;
+};
+
+struct service::parts {
+  parts(service_options o, const timekeeper& t);
+  ~parts() { registry.stop(); }
+
+  executor own_thread();
+  std::vector<board::picture> pictures() const;  // of all hosts
+  // Fills in the state of live jobs from the pictures that their hosts published.
+  void look(std::vector<job_view>& views) const;
+
+  // Makes the stream of one choice of a request for `model`, which is null where there is none, and tells the
+  // registry. `answer`: see job_born; nullopt: the choice is the first.
+  std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
+                                                        model_list::model_ptr model, const executor& shard);
+  // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
+  // vain.
+  core::result<> check(arrival& a);
+  void begin_text(const std::shared_ptr<arrival>& a);
+  void begin_constraint(const std::shared_ptr<arrival>& a);
+  void post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void(core::turn&)> run);
+
+  const timekeeper& time;
+  const std::shared_ptr<const core::clock> lasting;  // for the streams
+  const std::shared_ptr<core::incidents> seen;
+  const std::shared_ptr<core::memory_account> memory = std::make_shared<core::memory_account>();
+  const std::function<core::job_id()> next_id;
+  std::atomic<bool> draining{false};
+  model_list list;
+  const std::shared_ptr<load_board> load_so_far = std::make_shared<load_board>();
+  const shared_by_owners shared;
+  const std::vector<std::unique_ptr<host>> hosts;  // never empty
+  std::optional<exclusive_thread> control;
+  ref<registry_msg> registry;
+  const std::vector<load_step> loads;
+  const bool share_prefixes;
+  const core::objective slo;
+  // The pools are last, because their threads use the members above. Requests whose constraint was not
+  // compiled before go from `pool` to `constraint_pool`: compiling one may take seconds, and no other text
+  // waits for it. What is half done takes memory: texts and constraints of so many keys at a time.
+  static constexpr text_pool::size for_texts{.places = 2, .threads = 6},
+      for_constraints{.places = 3, .threads = 8};
+  text_pool constraint_pool, pool;
+};
+
+}  // namespace weir::actors

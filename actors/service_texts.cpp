@@ -1,0 +1,112 @@
+// Work on texts without a job: tokenize, count_tokens and detokenize.
+#include "actors/counted_text.h"
+#include "actors/make_job.h"
+#include "actors/service_parts.h"
+
+namespace weir::actors {
+namespace {
+
+// The pool's question for a client whose text is worked on without a job.
+std::function<bool()> unwanted_by(const text_client& who) {
+  if (!who.left) return {};
+  return [left = who.left] { return left->load(std::memory_order_relaxed); };
+}
+
+}  // namespace
+
+void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
+                       std::function<void(core::result<tokenized>)> done, const text_client& from) {
+  using answer = core::result<tokenized>;
+  struct held_text {
+    std::string text;
+    core::memory_hold memory;
+  };
+  const auto held = std::make_shared<held_text>(held_text{std::move(text), core::memory_hold(p_->memory)});
+  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
+  text_pool::task work;
+  work.key = from.key;
+  work.bytes = held->text.size();
+  if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
+  work.unwanted = unwanted_by(from);
+  work.run = [counted, p = p_.get(), model = std::move(model), held, add_special, ex, done](core::turn& at) {
+    const auto m = p->list.find(model);
+    if (!m) return post_call(ex, done, answer(m.error()));
+    tokenized t{{}, (*m)->tokenizer, core::memory_hold(p->memory)};
+    t.ids = t.tokenizer->encode(held->text, {.add_special = add_special, .parse_special = true, .at = &at});
+    if (!at.go_on()) return post_call(ex, done, answer(unwanted()));
+    t.ids.shrink_to_fit();
+    counted->used(t.ids.size());
+    if (!t.memory.resize(t.ids.size() * sizeof(core::token_id)))
+      return post_call(ex, done, answer(no_memory_for_clients()));
+    post_call(ex, done, answer(std::move(t)));
+  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
+  p_->pool.post(std::move(work));
+}
+
+void service::count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done,
+                           const text_client& from) {
+  using count = core::result<std::uint32_t>;
+  struct held_request {
+    request asked;
+    core::memory_hold memory;
+    counted_text counted;
+    held_request(request r, std::shared_ptr<core::memory_account> of, const job_accounts& by,
+                 const core::clock& time)
+        : asked(std::move(r)), memory(std::move(of)), counted(by, time) {}
+  };
+  const auto held = std::make_shared<held_request>(std::move(r), p_->memory, from.accounts, p_->time);
+  text_pool::task work;
+  work.key = from.key;
+  work.unwanted = unwanted_by(from);
+  work.bytes = input_bytes(held->asked);
+  if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));
+  work.run = [p = p_.get(), held, ex, done](core::turn& at) {
+    const auto m = p->list.find(held->asked.model);
+    if (!m) return post_call(ex, done, count(m.error()));
+    const auto prompt = prompt_of(held->asked, **m, at);
+    if (!prompt) return post_call(ex, done, count(prompt.error()));
+    held->counted.used(prompt->size());
+    post_call(ex, done, count(static_cast<std::uint32_t>(prompt->size())));
+  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, count(std::move(why))); };
+  p_->pool.post(std::move(work));
+}
+
+void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
+                         std::function<void(core::result<detokenized>)> done, const text_client& from) {
+  using answer = core::result<detokenized>;
+  struct held_ids {
+    std::vector<std::int64_t> ids;
+    core::memory_hold memory;
+  };
+  const auto held = std::make_shared<held_ids>(held_ids{std::move(ids), core::memory_hold(p_->memory)});
+  const auto counted = std::make_shared<counted_text>(from.accounts, p_->time);
+  text_pool::task work;
+  work.key = from.key;
+  work.bytes = held->ids.size() * sizeof(std::int64_t);
+  if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
+  work.unwanted = unwanted_by(from);
+  work.run = [counted, p = p_.get(), model = std::move(model), held, ex, done](core::turn&) {
+    counted->used(held->ids.size());
+    const auto m = p->list.find(model);
+    if (!m) return post_call(ex, done, answer(m.error()));
+    const auto& t = *(*m)->tokenizer;
+    std::vector<core::token_id> known;
+    for (auto id : held->ids) {
+      if (id < 0 || id >= t.vocab_size())
+        return post_call(ex, done,
+                         answer(core::bad_param("ids", "ids: {} is outside the vocabulary (0 to {})", id,
+                                                t.vocab_size() - 1)));
+      known.push_back(static_cast<core::token_id>(id));
+    }
+    detokenized out{t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}),
+                    core::memory_hold(p->memory)};
+    if (!out.memory.resize(out.text.capacity())) return post_call(ex, done, answer(no_memory_for_clients()));
+    post_call(ex, done, answer(std::move(out)));
+  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
+  p_->pool.post(std::move(work));
+}
+
+}  // namespace weir::actors
