@@ -1,11 +1,15 @@
 #include "actors/service.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <mutex>
-#include <random>
+#include <system_error>
 #include <unordered_map>
 
 #include "actors/arrival.h"
@@ -29,10 +33,17 @@ constexpr core::duration wedged_after = std::chrono::seconds(10);
 // If so many jobs of a model in a row end in bad logits, the cause is the model and not the jobs.
 constexpr std::uint32_t bad_endings_in_a_row = 8;
 
+// Ids that nobody can guess. The system gives sixteen at a time: a request may have 256 jobs.
 core::job_id random_id() {
-  thread_local std::random_device device;
-  const auto word = [] { return std::uint64_t{device()} << 32 | device(); };
-  return {word(), word()};
+  thread_local std::array<std::uint64_t, 32> words;
+  thread_local std::size_t left = 0;
+  if (left == 0) {
+    if (::getrandom(words.data(), sizeof words, 0) != sizeof words)
+      throw std::system_error(errno, std::system_category(), "getrandom");
+    left = words.size();
+  }
+  left -= 2;
+  return {words[left], words[left + 1]};
 }
 
 template <class F, class... A>
@@ -237,8 +248,9 @@ std::shared_ptr<job_stream> service::submit(request r, executor shard, job_strea
 
 std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_t n, executor shard,
                                                          job_stream::reader changed) {
-  const auto a = std::make_shared<arrival>();
+  auto a = std::make_shared<arrival>();
   a->asked = std::move(r);
+  a->bytes = a->asked.bytes ? *a->asked.bytes : input_bytes(a->asked);
   const principal& who = a->asked.who;
   if (who.user != 0) {
     a->prefix_owner = who.user;
@@ -260,7 +272,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   a->memory = core::memory_hold(p_->memory);
   if (!fine) {
     a->refuse(fine.error());
-  } else if (!a->memory.resize(a->bytes() + choices * job_bytes_of(a->asked))) {
+  } else if (!a->memory.resize(a->bytes + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
   } else {
     if (const auto& top = a->asked.top_logprobs)  // make_job() checks the number
@@ -269,6 +281,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));
     p_->begin_text(a);
   }
+  if (a->bytes > longest_text_here) p_->pool.drop(std::move(a));  // it may be the last owner
   return streams;
 }
 
@@ -281,7 +294,7 @@ void service::parts::begin_text(const std::shared_ptr<arrival>& a) {
 
 void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void()> run) {
   to.post({.key = a->asked.who.key,
-           .bytes = a->bytes(),
+           .bytes = a->bytes,
            .run = std::move(run),
            .refuse = [a](const core::error& why) { a->refuse(why); }});
 }
@@ -336,11 +349,16 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
     held_request(request r, std::shared_ptr<core::memory_account> of, const core::clock& time)
         : asked(std::move(r)), memory(std::move(of)), counted(asked.accounts, time) {}
   };
-  const auto held = std::make_shared<held_request>(std::move(r), p_->memory, p_->time);
+  auto held = std::make_shared<held_request>(std::move(r), p_->memory, p_->time);
   text_pool::task work;
   work.key = held->asked.who.key;
-  work.bytes = input_bytes(held->asked);
-  if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));
+  work.bytes = held->asked.bytes ? *held->asked.bytes : input_bytes(held->asked);
+  const bool is_long = work.bytes > longest_text_here;
+  if (!held->memory.resize(work.bytes)) {
+    post_call(ex, done, count(no_memory_for_clients()));
+    if (is_long) p_->pool.drop(std::move(held));
+    return;
+  }
   work.run = [p = p_.get(), held, ex, done] {
     const auto m = p->list.find(held->asked.model);
     if (!m) return post_call(ex, done, count(m.error()));
@@ -354,6 +372,7 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
   };
   work.refuse = [ex, done](core::error why) { post_call(ex, done, count(std::move(why))); };
   p_->pool.post(std::move(work));
+  if (is_long) p_->pool.drop(std::move(held));
 }
 
 void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
@@ -390,6 +409,22 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
   work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
   p_->pool.post(std::move(work));
 }
+
+void service::work_on_text(std::uint64_t key, std::uint64_t bytes, std::function<void()> work, executor ex,
+                           std::function<void(std::optional<core::error>)> done) {
+  using refusal = std::optional<core::error>;
+  text_pool::task t;
+  t.key = key;
+  t.bytes = bytes;
+  t.run = [work = std::move(work), ex, done] {
+    work();
+    post_call(ex, done, refusal());
+  };
+  t.refuse = [ex, done](core::error why) { post_call(ex, done, refusal(std::move(why))); };
+  p_->pool.post(std::move(t));
+}
+
+void service::drop(std::shared_ptr<const void> what) noexcept { p_->pool.drop(std::move(what)); }
 
 void service::list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done) {
   p_->registry.tell(

@@ -58,13 +58,35 @@ void text_pool::post(task t) {
   changed_.notify_one();
 }
 
+void text_pool::drop(std::shared_ptr<const void> what) noexcept {
+  if (instead_) return;
+  try {
+    const std::lock_guard held(mutex_);
+    dropped_.push_back(std::move(what));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  changed_.notify_one();
+}
+
+void text_pool::destroy_dropped(std::unique_lock<std::mutex>& held) noexcept {
+  auto all = std::exchange(dropped_, {});
+  held.unlock();
+  all.clear();
+  held.lock();
+}
+
 void text_pool::run() {
   pthread_setname_np(pthread_self(), "weir-text");
   std::unique_lock held(mutex_);
   for (;;) {
     std::optional<key_turns<task>::turn> next;
-    changed_.wait(held, [&] { return ending_ || (next = turns_.take()); });
+    changed_.wait(held, [&] { return ending_ || !dropped_.empty() || (next = turns_.take()); });
     if (ending_) return;
+    if (!dropped_.empty()) {
+      destroy_dropped(held);
+      continue;
+    }
     held.unlock();
     work(next->what);
     held.lock();

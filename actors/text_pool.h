@@ -10,6 +10,8 @@
 // The time per byte is a running mean, in which a task weighs by its length. Tasks under 4 KiB do not count,
 // since most of their time does not depend on their length.
 //
+// What takes long to destroy, as a long request does, is left to the pool's threads: drop().
+//
 // Thread safety: every member from any thread. The destructor waits for the tasks in progress, and drops all
 // others without a call of either function.
 #pragma once
@@ -58,6 +60,9 @@ class text_pool {
   // Queues a task. Tasks that one thread posts for a key start in their order. A refused task gets the error
   // overloaded (no room, or run() threw bad_alloc) or internal (run() threw anything else).
   void post(task t);
+  // Gives up one owner's share of `what` on a thread of the pool. Where there is no memory, or no thread,
+  // that happens here.
+  void drop(std::shared_ptr<const void> what) noexcept;
 
   // Tasks queued or in progress. A thread that sees a task gone from this count also sees its effects.
   std::uint32_t tasks() const noexcept { return tasks_.load(std::memory_order_acquire); }
@@ -75,6 +80,7 @@ class text_pool {
 
   void run();
   void run_one();
+  void destroy_dropped(std::unique_lock<std::mutex>& held) noexcept;
   void work(task& t) noexcept;
   void fault(task& t, core::error e) noexcept;
   std::optional<core::error> enter(const task& t);  // why there is no room
@@ -93,6 +99,7 @@ class text_pool {
   std::mutex mutex_;  // of what follows; held for a few steps at a time
   std::condition_variable changed_;
   key_turns<task> turns_;
+  std::vector<std::shared_ptr<const void>> dropped_;
   std::unordered_map<std::uint64_t, share> shares_;
   bool ending_ = false;
   boost::asio::any_io_executor instead_;

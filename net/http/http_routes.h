@@ -13,7 +13,7 @@
 namespace weir::net {
 
 // Waits for nothing but answers of the service. `body`: body of a POST. `from`: the client.
-boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
+boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string body,
                                            const bearer& from);
 // A file of the page. `accept_encoding`: what the client's header of this name says.
 reply show_asset(std::string_view target, std::string_view accept_encoding);

@@ -33,6 +33,7 @@ void http_session::watched(error_code ec, std::size_t bytes) {
     if (core::contained(hub_.server().seen, "watching a client", [this] { watch_peer(); })) return;
     state_.client_left();
   }
+  if (gone_ && state_.at() == http_state::phase::client_gone) *gone_ = true;
   news_->notify();
 }
 

@@ -163,6 +163,14 @@ void add_bodies(std::vector<attack>& to) {
       with_text(R"({"messages":[)", repeated(one, 50'000), "]}"));
   add("tokenize, text of 2 MB", "/v1/tokenize", with_text(R"({"text":")", text, "\"}"));
   add("detokenize, 250,000 ids", "/v1/detokenize", with_text(R"({"ids":[)", numbers(250'000), "]}"));
+  to.push_back({"completions, 100,000 chunks of a byte", [](const served& s) {
+                  attacker a(s.port());
+                  a.send(
+                      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                      "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+                  a.send(repeated("1\r\n \r\n", 100'000, "") + "0\r\n\r\n");
+                  a.read_to_end();
+                }});
   add("tokens, unknown fields", "/v1/stream/tokens", with_text(R"({"a":[)", repeated("{}", 250'000), "]}"));
 }
 
@@ -190,6 +198,8 @@ void add_answers(std::vector<attack>& to) {
   add("chat, n 64, events with 20 logprobs", chat,
       said + many + R"("stream":true,"logprobs":true,"top_logprobs":20})");
   add("completions, n 64, events", completions, R"({"prompt":"x",)" + many + R"("stream":true})");
+  add("completions, 256 choices with 20 logprobs", completions,
+      R"({"prompt":["a","b","c","d"],"max_tokens":100,"n":64,"logprobs":20})");
   add("completions, 100,000 tokens with ids", completions,
       R"({"prompt":"x","max_tokens":100000,"return_token_ids":true})");
   add("completions, 100,000 tokens, events with ids", completions,
@@ -271,6 +281,14 @@ void add_streams(std::vector<attack>& to) {
                 }});
   to.push_back({"WebSocket, 32 lanes lag, 20 logprobs",
                 [](const served& s) { lag_behind_lanes(s, R"(,"logprobs":true,"top_logprobs":20)"); }});
+  to.push_back({"WebSocket, 8,000 pings at once", [](const served& s) {
+                  attacker a(s.port());
+                  a.open_stream();
+                  const std::string ping{static_cast<char>(0x89), static_cast<char>(0x80), 0, 0, 0, 0};
+                  a.send(repeated(ping, 8'000, ""));
+                  a.say(R"({"type":"ping","ts":77})");
+                  a.read_until(R"("ts":77)");
+                }});
   constexpr std::size_t frame_bytes = 255 * 1024;
   to.push_back({"WebSocket, messages of 255 KB", [](const served& s) {
                   say_much(s, with_text(R"({"type":"response.create","max_tokens":1,"id":"a","input":")",
