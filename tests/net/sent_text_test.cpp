@@ -3,6 +3,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/json/memory_resource.hpp>
 #include <thread>
@@ -33,13 +34,13 @@ struct reader {
       out = co_await read_sent<parsed>(*f.service, from, io.get_executor(), std::move(text), parse);
     };
     boost::asio::co_spawn(io, run, boost::asio::detached);
-    auto work = boost::asio::make_work_guard(io);
     while (!out) io.run_one();
     return out;
   }
 
   server_fixture f;
   boost::asio::io_context io;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
 };
 
 constexpr std::size_t longest = actors::longest_text_here;
