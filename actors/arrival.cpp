@@ -50,7 +50,7 @@ struct plan {
 std::uint64_t bytes_of(const prompt_input& input) {
   if (const auto* text = std::get_if<std::string>(&input)) return text->size();
   if (const auto* ids = std::get_if<prompt_ids>(&input)) return ids->size() * sizeof(core::token_id);
-  return core::text_bytes(std::get<core::conversation>(input));
+  return core::held_bytes(std::get<core::conversation>(input));
 }
 
 // A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
@@ -194,7 +194,10 @@ std::uint64_t input_bytes(const request& r) {
     sum += r.constraint->text.size();
     for (const std::string& choice : r.constraint->choices) sum += choice.size();
   }
-  for (const prompt_input& input : r.more_inputs) sum += bytes_of(input);
+  for (const prompt_input& input : r.more_inputs) sum += sizeof input + bytes_of(input);
+  for (const std::string& s : r.stop) sum += sizeof s + s.size();
+  sum += r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
+  sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
   return sum;
 }
 
@@ -238,6 +241,7 @@ void arrival::bring_in(core::turn& at) {
     m.prompt->counts(admission, static_cast<std::uint32_t>(m.job.prompt.size()));
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
+    s->open_queue();
     s->taken_by = *in;
     s->prompt = m.prompt;
     s->pausable = std::move(m.pausable);

@@ -26,7 +26,8 @@ inline std::uint64_t job_bytes_of(const request& r) {
   return r.top_logprobs ? logprobs_job_bytes : job_bytes;
 }
 
-// Bytes of the input (text, messages or token ids) and of the constraint.
+// Bytes of what a request has a client's choice of length for: its input (text, messages or token ids), its
+// constraint, its stop strings and ids, its biases. Takes as long as looking at each value of its messages.
 std::uint64_t input_bytes(const request& r);
 
 // Error (overloaded) for a job that the memory account has no room for.
@@ -42,8 +43,7 @@ struct arrival {
   std::optional<core::result<compiled_constraint>> constraint;    // of the request; set before bring_in()
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
-  // As input_bytes().
-  std::uint64_t bytes() const { return input_bytes(asked); }
+  std::uint64_t bytes = 0;  // input_bytes() of `asked`, as it came
 
   // Whether all choices were cancelled: nobody waits for the request.
   bool abandoned() const;

@@ -50,7 +50,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   // Both queue tokens until the queue is full and put the job into the outbox. The first call also tells
   // admission that the prompt is computed.
   std::size_t write(std::span<const core::token> tokens) override;
-  // REQUIRES: keep_logprobs() was called.
+  // REQUIRES: keep_logprobs() and open_queue() were called.
   std::size_t write_with_logprobs(std::span<const core::token> tokens,
                                   std::span<const core::draw_logprobs> logprobs) override;
   // What both writes do once they have queued `n` tokens; returns n.
@@ -67,9 +67,11 @@ struct job_stream::state_block final : core::token_sink, waker {
   // Makes the queued tokens and the ending readable, in one store.
   void publish() noexcept;
 
-  // For a job with core::job::top_logprobs, before the block is shared: its tokens travel with their
-  // logprobs, which the log keeps.
+  // For a job with core::job::top_logprobs, before the block is shared: its log keeps logprobs.
   void keep_logprobs(std::uint32_t top);
+  // Before the owner learns of the job; on the thread that tells it. Its tokens travel with their logprobs,
+  // if the log keeps them.
+  void open_queue();
 
   // Any thread; only the first call has an effect. Sets `cancelled` and posts cancel_here() to the shard.
   void cancel(core::finish_reason why);
@@ -116,7 +118,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   const core::time_point created;
   bool skip_special = true;  // special tokens add no text
   std::array<std::shared_ptr<job_account>, 2> accounts;  // as in request
-  // The queue of a job whose tokens have logprobs; null: the job asked for none, and uses `queue`.
+  // The queue of a job whose tokens have logprobs, from open_queue() on; null: the job asked for none, and
+  // uses `queue`.
   struct token_with_logprobs {
     core::token token;
     core::draw_logprobs logprobs;

@@ -85,10 +85,12 @@ std::size_t job_stream::state_block::queued(std::size_t n) {
   return n;
 }
 
-void job_stream::state_block::keep_logprobs(std::uint32_t top) {
+void job_stream::state_block::keep_logprobs(std::uint32_t top) { log.keep_logprobs(top); }
+
+void job_stream::state_block::open_queue() {
+  if (!log.has_logprobs()) return;
   queue_with_logprobs =
       std::make_unique<moodycamel::ReaderWriterQueue<token_with_logprobs>>(std::size_t{queue_items});
-  log.keep_logprobs(top);
 }
 
 void job_stream::state_block::paused(bool now) noexcept {

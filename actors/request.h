@@ -87,6 +87,7 @@ struct request {
   std::shared_ptr<job_witness> witness;     // hears of their ends, and is then released; null: nobody
   job_accounts accounts;                    // which count the request's jobs
   std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
+  std::optional<std::uint64_t> bytes;  // input_bytes() (actors/arrival.h), where it was counted before
 };
 
 }  // namespace weir::actors

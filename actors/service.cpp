@@ -1,8 +1,12 @@
 #include "actors/service.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <boost/asio/bind_executor.hpp>
-#include <random>
+#include <cerrno>
+#include <system_error>
 #include <unordered_map>
 
 #include "actors/job_state.h"
@@ -22,10 +26,17 @@ constexpr core::duration wedged_after = std::chrono::seconds(10);
 // If so many jobs of a model in a row end in bad logits, the cause is the model and not the jobs.
 constexpr std::uint32_t bad_endings_in_a_row = 8;
 
+// Ids that nobody can guess. The system gives sixteen at a time: a request may have 256 jobs.
 core::job_id random_id() {
-  thread_local std::random_device device;
-  const auto word = [] { return std::uint64_t{device()} << 32 | device(); };
-  return {word(), word()};
+  thread_local std::array<std::uint64_t, 32> words;
+  thread_local std::size_t left = 0;
+  if (left == 0) {
+    if (::getrandom(words.data(), sizeof words, 0) != sizeof words)
+      throw std::system_error(errno, std::system_category(), "getrandom");
+    left = words.size();
+  }
+  left -= 2;
+  return {words[left], words[left + 1]};
 }
 
 void tell_witness(job_witness& witness, const outcome& o, const job_stream::state_block& job) {
@@ -216,8 +227,9 @@ std::shared_ptr<job_stream> service::submit(request r, executor shard, job_strea
 
 std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_t n, executor shard,
                                                          job_stream::reader changed) {
-  const auto a = std::make_shared<arrival>();
+  auto a = std::make_shared<arrival>();
   a->asked = std::move(r);
+  a->bytes = a->asked.bytes ? *a->asked.bytes : input_bytes(a->asked);
   const principal& who = a->asked.who;
   if (who.user != 0) {
     a->prefix_owner = who.user;
@@ -239,7 +251,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   a->memory = core::memory_hold(p_->memory);
   if (!fine) {
     a->refuse(fine.error());
-  } else if (!a->memory.resize(a->bytes() + choices * job_bytes_of(a->asked))) {
+  } else if (!a->memory.resize(a->bytes + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
   } else {
     if (const auto& top = a->asked.top_logprobs)  // make_job() checks the number
@@ -248,6 +260,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));
     p_->begin_text(a);
   }
+  if (a->bytes > longest_text_here) p_->pool.drop(std::move(a));  // it may be the last owner
   return streams;
 }
 
@@ -269,7 +282,7 @@ void service::parts::begin_constraint(const std::shared_ptr<arrival>& a) {
 void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a,
                           std::function<void(core::turn&)> run) {
   to.post({.key = a->asked.who.key,
-           .bytes = a->bytes(),
+           .bytes = a->bytes,
            .run = std::move(run),
            .refuse = [a](const core::error& why) { a->refuse(why); },
            .unwanted = [a] { return a->abandoned(); }});

@@ -68,6 +68,10 @@ struct snapshot {
 // Whether the service can serve, and why not.
 struct readiness { bool ready = false; std::string reason; };
 
+// The longest text, in bytes, that an I/O thread parses or destroys itself: longer ones are work of the text
+// pool. Parsing one takes a fraction of a millisecond.
+inline constexpr std::size_t longest_text_here = 16 * 1024;
+
 // How far the load of a model is, in bytes. `total` is 0 until the model's files were looked at.
 struct load_state { std::string model; std::uint64_t done = 0, total = 0; };
 
@@ -142,6 +146,13 @@ class service {
   // the vocabulary.
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<detokenized>)> done, const text_client& from = {});
+
+  // Calls `work` in the text pool, in the turn of the key, as work on a text of `bytes` bytes; then done({}),
+  // or done(why) where there is no room or `work` threw. Errors: overloaded, internal.
+  void work_on_text(std::uint64_t key, std::uint64_t bytes, std::function<void()> work, executor ex,
+                    std::function<void(std::optional<core::error>)> done);
+  // Gives up one owner's share of `what` in the text pool: for what takes long to destroy.
+  void drop(std::shared_ptr<const void> what) noexcept;
 
   // Live jobs, the youngest first; then the last 1,000 ended ones, the latest first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);

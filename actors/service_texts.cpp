@@ -1,4 +1,4 @@
-// Work on texts without a job: tokenize, count_tokens and detokenize.
+// Work on texts without a job: tokenize, count_tokens, detokenize, and parsing and destroying long ones.
 #include "actors/counted_text.h"
 #include "actors/make_job.h"
 #include "actors/service_parts.h"
@@ -55,12 +55,17 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
                  const core::clock& time)
         : asked(std::move(r)), memory(std::move(of)), counted(by, time) {}
   };
-  const auto held = std::make_shared<held_request>(std::move(r), p_->memory, from.accounts, p_->time);
+  auto held = std::make_shared<held_request>(std::move(r), p_->memory, from.accounts, p_->time);
   text_pool::task work;
   work.key = from.key;
   work.unwanted = unwanted_by(from);
-  work.bytes = input_bytes(held->asked);
-  if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));
+  work.bytes = held->asked.bytes ? *held->asked.bytes : input_bytes(held->asked);
+  const bool is_long = work.bytes > longest_text_here;
+  if (!held->memory.resize(work.bytes)) {
+    post_call(ex, done, count(no_memory_for_clients()));
+    if (is_long) p_->pool.drop(std::move(held));
+    return;
+  }
   work.run = [p = p_.get(), held, ex, done](core::turn& at) {
     const auto m = p->list.find(held->asked.model);
     if (!m) return post_call(ex, done, count(m.error()));
@@ -71,6 +76,7 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
   };
   work.refuse = [ex, done](core::error why) { post_call(ex, done, count(std::move(why))); };
   p_->pool.post(std::move(work));
+  if (is_long) p_->pool.drop(std::move(held));
 }
 
 void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
@@ -108,5 +114,21 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
   work.refuse = [ex, done](core::error why) { post_call(ex, done, answer(std::move(why))); };
   p_->pool.post(std::move(work));
 }
+
+void service::work_on_text(std::uint64_t key, std::uint64_t bytes, std::function<void()> work, executor ex,
+                           std::function<void(std::optional<core::error>)> done) {
+  using refusal = std::optional<core::error>;
+  text_pool::task t;
+  t.key = key;
+  t.bytes = bytes;
+  t.run = [work = std::move(work), ex, done](core::turn&) {
+    work();
+    post_call(ex, done, refusal());
+  };
+  t.refuse = [ex, done](core::error why) { post_call(ex, done, refusal(std::move(why))); };
+  p_->pool.post(std::move(t));
+}
+
+void service::drop(std::shared_ptr<const void> what) noexcept { p_->pool.drop(std::move(what)); }
 
 }  // namespace weir::actors

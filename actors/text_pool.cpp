@@ -113,12 +113,34 @@ bool text_pool::has_thread() {
   return core::contained(*seen_, "a thread for texts", [this] { add_thread(); });
 }
 
+void text_pool::drop(std::shared_ptr<const void> what) noexcept {
+  if (instead_) return;
+  try {
+    const std::lock_guard held(mutex_);
+    dropped_.push_back(std::move(what));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  changed_.notify_one();
+}
+
+void text_pool::destroy_dropped(std::unique_lock<std::mutex>& held) noexcept {
+  auto all = std::exchange(dropped_, {});
+  held.unlock();
+  all.clear();
+  held.lock();
+}
+
 void text_pool::run() {
   pthread_setname_np(pthread_self(), "weir-text");
   std::unique_lock held(mutex_);
   for (;;) {
-    changed_.wait(held, [this] { return ending_ || !handed_.empty(); });
+    changed_.wait(held, [this] { return ending_ || !dropped_.empty() || !handed_.empty(); });
     if (ending_) return;
+    if (!dropped_.empty()) {
+      destroy_dropped(held);
+      continue;
+    }
     const auto mine = handed_.front();
     handed_.erase(handed_.begin());
     held.unlock();

@@ -13,6 +13,8 @@
 // The time per byte is a running mean of the tasks' own time, in which a task weighs by its length. Tasks
 // under 4 KiB do not count, since most of their time does not depend on their length.
 //
+// What takes long to destroy, as a long request does, is left to the pool's threads: drop().
+//
 // Thread safety: every member from any thread. The destructor ends the tasks in progress, as if nobody wanted
 // them any more, and drops all others without a call of either function.
 #pragma once
@@ -74,6 +76,9 @@ class text_pool {
   // Queues a task. Tasks that one thread posts for a key start in their order. A refused task gets the error
   // overloaded (no room, or run() threw bad_alloc) or internal (run() threw anything else).
   void post(task t);
+  // Gives up one owner's share of `what` on a thread of the pool. Where there is no memory, or no thread,
+  // that happens here.
+  void drop(std::shared_ptr<const void> what) noexcept;
 
   // Tasks queued or in progress. A thread that sees a task gone from this count also sees its effects.
   std::uint32_t tasks() const noexcept { return tasks_.load(std::memory_order_acquire); }
@@ -100,6 +105,7 @@ class text_pool {
   void run();
   void run_one();
   void run_task(const turns::turn& mine) noexcept;
+  void destroy_dropped(std::unique_lock<std::mutex>& held) noexcept;
   void hand_out();    // under mutex_, as the next two
   bool has_thread();  // for a task that begins
   void add_thread() {
@@ -127,6 +133,7 @@ class text_pool {
   turns turns_;
   std::uint32_t running_ = 0, begun_ = 0;  // tasks in a place; tasks that have a thread
   std::vector<turns::turn> handed_;        // to threads that are free; as many as there are places at most
+  std::vector<std::shared_ptr<const void>> dropped_;
   std::unordered_map<std::uint64_t, share> shares_;
   boost::asio::any_io_executor instead_;
   std::vector<std::jthread> threads_;  // grows under mutex_

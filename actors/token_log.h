@@ -40,16 +40,18 @@ class token_log {
   bool has_logprobs() const noexcept { return logprobs_each_ > 0; }
   // Appends the logprobs of the token that is appended next.
   void append_logprobs(const core::draw_logprobs& l) {
-    logprobs_.push_back(l.drawn);
+    auto& chunk = next_chunk();
+    chunk.push_back(l.drawn);
     for (std::uint32_t i = 0; i + 1 < logprobs_each_; ++i)
-      logprobs_.push_back(i < l.count ? l.likeliest[i] : core::token_logprob());
+      chunk.push_back(i < l.count ? l.likeliest[i] : core::token_logprob());
   }
   // Entries that each token has in the log: its own, and those of the likeliest tokens. 0: no logprobs.
   std::uint32_t logprobs_each() const noexcept { return logprobs_each_; }
   // The entries of token `i`: its own, then those of the likeliest tokens, the best first; where there were
   // fewer, the rest has no id (-1). REQUIRES: has_logprobs(), i < size().
   std::span<const core::token_logprob> logprobs(std::uint32_t i) const {
-    return std::span(logprobs_).subspan(std::size_t{i} * logprobs_each_, logprobs_each_);
+    return std::span(chunks_[i / chunk_tokens])
+        .subspan(std::size_t{i % chunk_tokens} * logprobs_each_, logprobs_each_);
   }
 
   // The output has ended: gives text that the caller appended since to the last token, and counts all tokens
@@ -69,12 +71,13 @@ class token_log {
   void append_part(const token_log& log, std::uint32_t from, std::uint32_t to) {
     if (entries_.empty()) logprobs_each_ = log.logprobs_each_;
     assert(logprobs_each_ == log.logprobs_each_);
-    const auto first = log.logprobs_.begin();
-    logprobs_.insert(logprobs_.end(), first + std::ptrdiff_t{from} * logprobs_each_,
-                     first + std::ptrdiff_t{to} * logprobs_each_);
     const std::size_t shift = text_.size() - log.text_begin(from);
     text_ += log.text_of(from, to);
     for (std::uint32_t i = from; i < to; ++i) {
+      if (has_logprobs()) {
+        const auto of_token = log.logprobs(i);
+        next_chunk().insert(next_chunk().end(), of_token.begin(), of_token.end());
+      }
       entries_.push_back(log.entries_[i]);
       entries_.back().text_end = static_cast<std::uint32_t>(log.entries_[i].text_end + shift);
       if (entries_.back().whole) whole_ = size();
@@ -108,8 +111,10 @@ class token_log {
   }
   // Bytes allocated, spare capacity included.
   std::uint64_t memory() const noexcept {
-    return entries_.capacity() * sizeof(entry) + text_.capacity() +
-           logprobs_.capacity() * sizeof(core::token_logprob);
+    const std::uint64_t first = chunks_.empty() ? 0 : chunks_.front().capacity();
+    const std::uint64_t later = chunks_.empty() ? 0 : (chunks_.size() - 1) * chunk_tokens * logprobs_each_;
+    return entries_.capacity() * sizeof(entry) + text_.capacity() + chunks_.capacity() * sizeof(chunk) +
+           (first + later) * sizeof(core::token_logprob);
   }
 
   // REQUIRES of both: i < size().
@@ -123,6 +128,15 @@ class token_log {
     std::uint32_t whole : 1;      // the text ends with a whole character there
     core::token_id id;
   };
+  using chunk = std::vector<core::token_logprob>;  // [chunk_tokens, logprobs_each_]; the last has fewer
+  static constexpr std::uint32_t chunk_tokens = 64;
+  // The chunk of the token that is appended next. The first one grows, since most logs are short.
+  chunk& next_chunk() {
+    if (size() / chunk_tokens < chunks_.size()) return chunks_.back();
+    chunks_.emplace_back();
+    if (chunks_.size() > 1) chunks_.back().reserve(std::size_t{chunk_tokens} * logprobs_each_);
+    return chunks_.back();
+  }
   // Bytes of text before the token `i`.
   std::size_t text_begin(std::uint32_t i) const { return i == 0 ? 0 : entries_[i - 1].text_end; }
 
@@ -131,7 +145,7 @@ class token_log {
   std::uint32_t whole_ = 0;
   bool finished_ = false;
   std::uint32_t logprobs_each_ = 0;
-  std::vector<core::token_logprob> logprobs_;  // [tokens, logprobs_each_]
+  std::vector<chunk> chunks_;  // of logprobs, so that a long log is not copied when it grows
 };
 
 }  // namespace weir::actors

@@ -92,7 +92,7 @@ std::optional<key_refusal> judge_model(const actors::service& s, const bearer& f
 }
 
 boost::system::result<std::vector<std::shared_ptr<actors::job_stream>>, key_refusal> submit_as(
-    actors::service& s, const bearer& from, actors::request r, std::uint32_t n, actors::executor shard,
+    actors::service& s, const bearer& from, actors::request&& r, std::uint32_t n, actors::executor shard,
     actors::job_stream::reader changed) {
   r.who = from.who;
   if (!from.key) return s.submit(std::move(r), n, std::move(shard), std::move(changed));

@@ -42,9 +42,10 @@ reply error_reply(const key_refusal& no);
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model);
 
 // Submits a request of `n` choices for a client: with its key's priority, counted for its key. The refusals
-// of the service itself come through the streams. REQUIRES: n >= 1; called on `shard`'s thread.
+// of the service itself come through the streams. A request that is refused here stays with the caller.
+// REQUIRES: n >= 1; called on `shard`'s thread.
 boost::system::result<std::vector<std::shared_ptr<actors::job_stream>>, key_refusal> submit_as(
-    actors::service& s, const bearer& from, actors::request r, std::uint32_t n, actors::executor shard,
+    actors::service& s, const bearer& from, actors::request&& r, std::uint32_t n, actors::executor shard,
     actors::job_stream::reader changed);
 
 // Begins work on a text for a client: f(text_client) asks the service for it. It counts for the client's key

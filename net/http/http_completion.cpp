@@ -126,9 +126,11 @@ struct anthropic_encoder {
   }
   reply whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();
-    std::string text;
-    job.text_of(0, job.published(), text);
-    return json_reply(anthropic::response_body(identity_of(job), text, job.ended(), asked));
+    const std::string_view text = job.log().text_of(0, job.published());
+    reply r;
+    r.source =
+        std::make_shared<body_parts>(anthropic::response_body(identity_of(job), text, job.ended(), asked));
+    return r;
   }
   anthropic::event_writer events(const actors::job_stream& first) const {
     return anthropic::event_writer(identity_of(first), first.prompt_tokens(), asked);
@@ -155,8 +157,14 @@ std::vector<actors::outcome> endings_of(const jobs& all) {
 
 // A job_stream whose job has not ended cancels the job when it is destroyed, so every early return stops the
 // work.
-asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r) {
-  auto parsed = openai::parse(d, r.body(), hub_.limits().json_values, hub_.limits().strict_fields);
+asio::awaitable<bool> http_session::complete(openai::dialect d, std::string body) {
+  const auto& l = hub_.limits();
+  const auto parse = [d, most = l.json_values, strict = l.strict_fields](std::string_view text) {
+    return openai::parse(d, text, most, strict);
+  };
+  auto read = co_await read_watched<openai::parsed_request>(std::move(body), parse);
+  if (!read) co_return false;
+  auto& parsed = *read->said;
   if (!parsed) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
@@ -166,12 +174,18 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const bool chat = d == openai::dialect::chat;
   submitted all =
       submit(std::move(parsed->request), parsed->n, chat ? "/v1/chat/completions" : "/v1/completions");
+  done_with(hub_.server().service, std::move(read));
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
-asio::awaitable<bool> http_session::complete_message(const request& r) {
-  auto parsed = anthropic::parse(anthropic::route::messages, r.body(), hub_.limits().json_values,
-                                 hub_.limits().strict_fields);
+asio::awaitable<bool> http_session::complete_message(std::string body) {
+  const auto& l = hub_.limits();
+  const auto parse = [most = l.json_values, strict = l.strict_fields](std::string_view text) {
+    return anthropic::parse(anthropic::route::messages, text, most, strict);
+  };
+  auto read = co_await read_watched<anthropic::parsed_request>(std::move(body), parse);
+  if (!read) co_return false;
+  auto& parsed = *read->said;
   if (!parsed) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
@@ -181,10 +195,28 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
       {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->ignored.warnings()};
   const bool streamed = parsed->stream;
   submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
+  done_with(hub_.server().service, std::move(read));
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
-http_session::submitted http_session::submit(actors::request asked, std::uint32_t n, std::string_view route) {
+template <class T, class Parse>
+asio::awaitable<std::shared_ptr<sent_text<T>>> http_session::read_watched(std::string body, Parse parse) {
+  text_sender from{from_.who.key};
+  if (is_long(body)) {
+    left_ = std::make_shared<std::atomic<bool>>(false);
+    from.left = left_;
+    watch_peer();
+  }
+  auto of =
+      co_await read_sent<T>(hub_.server().service, std::move(from), hub_.executor(), std::move(body), parse);
+  if (std::exchange(left_, nullptr)) co_await stop_watching();
+  if (state_.at() == http_state::phase::client_gone)
+    done_with(hub_.server().service, std::exchange(of, nullptr));
+  co_return of;
+}
+
+http_session::submitted http_session::submit(actors::request&& asked, std::uint32_t n,
+                                             std::string_view route) {
   asked.witness = begin_record(hub_.server_ptr(), from_, route, form_.request_id);
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto alive = news.lock()) alive->notify();

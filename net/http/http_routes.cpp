@@ -1,10 +1,9 @@
 #include "net/http/http_routes.h"
 
 #include <algorithm>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "net/called_back.h"
 #include "net/http/text_bodies.h"
 #include "net/metrics/metrics.h"
 #include "net/metrics/prometheus.h"
@@ -14,6 +13,7 @@
 #include "net/protocol/anthropic.h"
 #include "net/protocol/json.h"
 #include "net/protocol/openai.h"
+#include "net/sent_text.h"
 #include "net/submit.h"
 
 namespace weir::net {
@@ -21,25 +21,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Waits for a call of the service that takes a callback. `begin` is given the callback.
-template <class T, class Begin>
-asio::awaitable<T> answer_of(Begin& begin) {
-  auto initiate = [&begin](auto handler) {
-    auto shared =
-        std::make_shared<decltype(handler)>(std::move(handler));  // a std::function has to be copyable
-    begin([shared](T value) { std::move (*shared)(std::move(value)); });
-  };
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(initiate,
-                                                                                  asio::use_awaitable);
-}
-
 // Who asks for work on a text, and whether it has left meanwhile.
 struct asker_of_text {
   const bearer& from;
   std::shared_ptr<const std::atomic<bool>> left;
 };
 
-// The same for work on a text, call(client, done), which counts for the client's key; `no`: why the key's
+// Waits for work on a text, call(client, done), which counts for the client's key; `no`: why the key's
 // limits forbid it now, and the answer is nothing.
 template <class T, class Call>
 asio::awaitable<T> counted_answer_of(hub& h, const asker_of_text& who, std::optional<key_refusal>& no,
@@ -52,7 +40,7 @@ asio::awaitable<T> counted_answer_of(hub& h, const asker_of_text& who, std::opti
     no = begin_text(who.from, h.server().service.now(), begun);
     if (no) asio::post(h.executor(), [done] { done(T(core::make_error(core::errc::overloaded, "limit"))); });
   };
-  co_return co_await answer_of<T>(begin);
+  co_return co_await called_back<T>(begin);
 }
 
 template <class T>
@@ -125,11 +113,26 @@ reply made_reply(std::shared_ptr<body_parts> source) {
   return r;
 }
 
-asio::awaitable<reply> tokenize(hub& h, std::string_view body, const asker_of_text& who) {
-  auto asked = openai::parse_tokenize(body, h.limits().json_values);
+// Parses a body by parse(text, most values).
+template <class T, class Parse>
+asio::awaitable<std::shared_ptr<sent_text<T>>> read_body_of(hub& h, const asker_of_text& who, std::string body,
+                                                            Parse parse) {
+  const auto within = [parse, most = h.limits().json_values](std::string_view text) {
+    return parse(text, most);
+  };
+  text_sender sender{who.from.who.key, who.left};
+  co_return co_await read_sent<T>(h.server().service, std::move(sender), h.executor(), std::move(body),
+                                  within);
+}
+
+asio::awaitable<reply> tokenize(hub& h, std::string body, const asker_of_text& who) {
+  auto read =
+      co_await read_body_of<openai::text_to_tokenize>(h, who, std::move(body), openai::parse_tokenize);
+  auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, who.from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
+    read->memory.force(0);
     h.server().service.tokenize(asked->model, std::move(asked->text), asked->add_special, h.executor(),
                                 std::move(done), client);
   };
@@ -140,11 +143,14 @@ asio::awaitable<reply> tokenize(hub& h, std::string_view body, const asker_of_te
   co_return made_reply(tokenized_body(std::move(*got)));
 }
 
-asio::awaitable<reply> detokenize(hub& h, std::string_view body, const asker_of_text& who) {
-  auto asked = openai::parse_detokenize(body, h.limits().json_values);
+asio::awaitable<reply> detokenize(hub& h, std::string body, const asker_of_text& who) {
+  auto read =
+      co_await read_body_of<openai::ids_to_detokenize>(h, who, std::move(body), openai::parse_detokenize);
+  auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
   if (const auto no = judge_model(h.server().service, who.from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
+    read->memory.force(0);
     h.server().service.detokenize(asked->model, std::move(asked->ids), h.executor(), std::move(done), client);
   };
   std::optional<key_refusal> no;
@@ -154,19 +160,22 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body, const asker_of_
   co_return made_reply(detokenized_body(std::move(*got)));
 }
 
-asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const asker_of_text& who) {
-  auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values,
-                                h.limits().strict_fields);
+asio::awaitable<reply> count_tokens(hub& h, std::string body, const asker_of_text& who) {
+  const auto parse = [strict = h.limits().strict_fields](std::string_view text, std::size_t most) {
+    return anthropic::parse(anthropic::route::count_tokens, text, most, strict);
+  };
+  auto read = co_await read_body_of<anthropic::parsed_request>(h, who, std::move(body), parse);
+  auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, who.from, asked->request.model))
-    co_return error_reply(*no);
-  asked->request.who = who.from.who;
   const auto warnings = asked->ignored.warnings();
   auto call = [&](const actors::text_client& client, auto done) {
+    asked->request.who = who.from.who;
     h.server().service.count_tokens(std::move(asked->request), h.executor(), done, client);
   };
-  std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<std::uint32_t>>(h, who, no, call);
+  std::optional<key_refusal> no = judge_model(h.server().service, who.from, asked->request.model);
+  core::result<std::uint32_t> got = 0u;
+  if (!no) got = co_await counted_answer_of<core::result<std::uint32_t>>(h, who, no, call);
+  done_with(h.server().service, std::move(read));
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return json_reply(anthropic::count_body(*got, warnings));
@@ -194,14 +203,25 @@ void append_job(std::string& out, const actors::job_view& j) {
 asio::awaitable<std::vector<actors::job_view>> jobs_of(hub& h, const bearer& from) {
   const auto who = h.server().bearers.asker_of(from);
   auto begin = [&](auto done) { h.server().service.list_jobs(who, h.executor(), std::move(done)); };
-  co_return co_await answer_of<std::vector<actors::job_view>>(begin);
+  co_return co_await called_back<std::vector<actors::job_view>>(begin);
+}
+
+// An object that ends with a list of jobs, which may be thousands. `before`: its text up to the list.
+reply jobs_reply(std::string before, std::vector<actors::job_view> jobs) {
+  const auto all = std::make_shared<const std::vector<actors::job_view>>(std::move(jobs));
+  auto parts = std::make_shared<body_parts>();
+  parts->add(std::move(before));
+  parts->add(all->size(), [all](std::string& out, std::size_t i) {
+    if (i > 0) out += ',';
+    append_job(out, (*all)[i]);
+  });
+  parts->add("]}");
+  return made_reply(std::move(parts));
 }
 
 asio::awaitable<reply> list_jobs(hub& h, const bearer& from) {
-  const auto jobs = co_await jobs_of(h, from);
-  std::string out = R"({"jobs":[)";
-  for (const auto& j : jobs) append_job(out, j);
-  co_return json_reply(out + "]}");
+  auto jobs = co_await jobs_of(h, from);
+  co_return jobs_reply(R"({"jobs":[)", std::move(jobs));
 }
 
 asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& from) {
@@ -214,7 +234,7 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& f
     cancel ? service.cancel_job(who, *id, h.executor(), std::move(done))
            : service.find_job(who, *id, h.executor(), std::move(done));
   };
-  auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
+  auto job = co_await called_back<std::optional<actors::job_view>>(begin);
   if (!job) co_return not_found("there is no such job, or it is no longer kept");
   std::string out;
   append_job(out, *job);
@@ -352,23 +372,24 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
     append_count(out, "rss_bytes", resident_bytes());
     if (const auto now = h.server().service.loading()) append_loading(out, *now);
     if (admin && from.key) append_keys(out, h.server().bearers.counts());
-    if (admin) return;
-    append_key(out, "own_jobs");
-    out += '[';
-    for (const auto& j : own) append_job(out, j);
-    out += ']';
   });
-  co_return json_reply(std::move(out));
+  if (admin) co_return json_reply(std::move(out));
+  out.pop_back();  // the object goes on
+  append_key(out, "own_jobs");
+  out += '[';
+  co_return jobs_reply(std::move(out), std::move(own));
 }
 
 // ---- browser tokens
 
-reply issue_token(hub& h, std::string_view body, const bearer& from) {
-  auto asked = parse_token_request(body, h.limits().json_values);
-  if (!asked) return error_reply(asked.error());
+asio::awaitable<reply> issue_token(hub& h, std::string body, const bearer& from) {
+  const asker_of_text who{from, nullptr};
+  auto read = co_await read_body_of<token_request>(h, who, std::move(body), parse_token_request);
+  auto& asked = *read->said;
+  if (!asked) co_return error_reply(asked.error());
   if (auto& model = asked->claims.model; !model.empty()) {
-    if (const auto no = judge_model(h.server().service, from, model)) return error_reply(*no);
-    if (!is_served(h, model)) return no_such_model(model);
+    if (const auto no = judge_model(h.server().service, from, model)) co_return error_reply(*no);
+    if (!is_served(h, model)) co_return no_such_model(model);
   }
   const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
   asked->claims.expires_ms = expires_ms;
@@ -380,7 +401,7 @@ reply issue_token(hub& h, std::string_view body, const bearer& from) {
   });
   reply r = json_reply(std::move(out));
   r.headers.emplace_back("Cache-Control", "no-store");
-  return r;
+  co_return r;
 }
 
 // Everything that the page runs, shows or asks for comes from its own server. Its WebSocket does too:
@@ -407,7 +428,7 @@ reply show_asset(std::string_view target, std::string_view accept_encoding) {
   return r;
 }
 
-asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
+asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string body,
                                     const bearer& from, std::shared_ptr<const std::atomic<bool>> left) {
   const asker_of_text who{from, std::move(left)};
   switch (route.to) {
@@ -416,13 +437,13 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::show_model:
       co_return show_model(h, route.id, from);
     case endpoint::tokenize:
-      co_return co_await tokenize(h, body, who);
+      co_return co_await tokenize(h, std::move(body), who);
     case endpoint::detokenize:
-      co_return co_await detokenize(h, body, who);
+      co_return co_await detokenize(h, std::move(body), who);
     case endpoint::count_tokens:
-      co_return co_await count_tokens(h, body, who);
+      co_return co_await count_tokens(h, std::move(body), who);
     case endpoint::issue_token:
-      co_return issue_token(h, body, from);
+      co_return co_await issue_token(h, std::move(body), from);
     case endpoint::list_jobs:
       co_return co_await list_jobs(h, from);
     case endpoint::show_job:

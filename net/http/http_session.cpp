@@ -119,7 +119,7 @@ asio::awaitable<bool> http_session::judged(parser& p, http_verdict v) {
     co_return co_await turn_away(p, std::move(no));
   }
   if (ec) co_return co_await refuse_unreadable(ec);
-  const request r = p.release();
+  request r = p.release();
   co_return co_await answer(r, in.to);
 }
 
@@ -240,22 +240,25 @@ asio::awaitable<bool> http_session::upgrade(request r, admission how) {
 
 // ---- answers
 
-asio::awaitable<bool> http_session::answer(const request& r, const route_match& route) {
-  if (route.to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
-  if (route.to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
-  if (route.to == endpoint::messages) co_return co_await complete_message(r);
+asio::awaitable<bool> http_session::answer(request& r, const route_match& route) {
+  using openai::dialect;
+  std::string body = std::move(r.body());
+  if (is_long(body)) memory_.force(connection_bytes);  // it is counted where it is parsed
+  if (route.to == endpoint::completions) co_return co_await complete(dialect::completion, std::move(body));
+  if (route.to == endpoint::chat_completions) co_return co_await complete(dialect::chat, std::move(body));
+  if (route.to == endpoint::messages) co_return co_await complete_message(std::move(body));
   if (route.to == endpoint::asset) {
     const auto codings = joined_lines(r, http::field::accept_encoding);
     reply file = show_asset(r.target(), codings.value_or(""));
     co_return co_await write(std::move(file));
   }
   if (!is_work_on_text(route.to)) {
-    reply got = co_await answer_route(hub_, route, r.body(), from_, nullptr);
+    reply got = co_await answer_route(hub_, route, std::move(body), from_, nullptr);
     co_return co_await write(std::move(got));
   }
   left_ = std::make_shared<std::atomic<bool>>(false);
   watch_peer();
-  reply got = co_await answer_route(hub_, route, r.body(), from_, left_);
+  reply got = co_await answer_route(hub_, route, std::move(body), from_, left_);
   co_await stop_watching();
   left_.reset();
   if (state_.at() == http_state::phase::client_gone) co_return false;

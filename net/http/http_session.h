@@ -19,6 +19,7 @@
 #include "net/http/http_state.h"
 #include "net/hub.h"
 #include "net/protocol/openai.h"
+#include "net/sent_text.h"
 #include "net/submit.h"
 #include "net/wake.h"
 #include "net/ws/ws_session.h"
@@ -45,16 +46,19 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> turn_away(parser& p, turned_away no);
   boost::asio::awaitable<bool> refuse_unreadable(boost::system::error_code ec);
   boost::asio::awaitable<bool> upgrade(request r, admission how);
-  boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
+  boost::asio::awaitable<bool> answer(request& r, const route_match& route);
 
   // http_completion.cpp
   using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
-  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);
-  boost::asio::awaitable<bool> complete_message(const request& r);
+  boost::asio::awaitable<bool> complete(openai::dialect d, std::string body);
+  boost::asio::awaitable<bool> complete_message(std::string body);
+  // Parses a body, as read_sent(); a client is watched while its long body waits. Null: it has gone.
+  template <class T, class Parse>
+  boost::asio::awaitable<std::shared_ptr<sent_text<T>>> read_watched(std::string body, Parse parse);
   // Submits a request with n choices a prompt in the client's name, and begins to watch the client. `route`:
   // the request's path, a constant.
   using submitted = boost::system::result<job_list, key_refusal>;
-  submitted submit(actors::request asked, std::uint32_t n, std::string_view route);
+  submitted submit(actors::request&& asked, std::uint32_t n, std::string_view route);
   // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder).
   template <class Encoder>
   boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, bool streamed);

@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/protocol/body_parts.h"
 #include "net/protocol/ignored_fields.h"
 #include "net/protocol/logprobs.h"
 
@@ -55,9 +56,9 @@ struct identity {
 // The id of the message that a job writes: msg_ and the job's id.
 std::string message_id(const core::job_id& job);
 
-// The body of an answer that is not streamed.
-std::string response_body(const identity& who, std::string_view text, const actors::outcome& how,
-                          const limits& asked);
+// The body of an answer that is not streamed. `text` must outlive the body.
+body_parts response_body(const identity& who, std::string_view text, const actors::outcome& how,
+                         const limits& asked);
 
 // The body of an answer to count_tokens.
 std::string count_body(std::uint32_t input_tokens, std::span<const core::grammar::warning> warnings = {});

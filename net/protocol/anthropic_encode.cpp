@@ -52,12 +52,16 @@ void append_message(std::string& out, const identity& who, const actors::outcome
   append_warnings(out, who.warnings);
 }
 
-void append_block(std::string& out, std::string_view text) {
+// Appends a block of text, and returns where the text ends.
+std::size_t append_block(std::string& out, std::string_view text) {
+  std::size_t end = 0;
   append_object(out, [&] {
     append_text(out, "type", "text");
     append_text(out, "text", text);
+    end = out.size() - 1;
     append_nulls(out, "citations");
   });
+  return end;
 }
 
 void append_usage(std::string& out, std::uint32_t prompt, std::uint32_t cached, std::uint32_t output) {
@@ -130,14 +134,19 @@ std::string_view stop_reason(const actors::outcome& how, std::int64_t max_tokens
   return "error";
 }
 
-std::string response_body(const identity& who, std::string_view text, const actors::outcome& how,
-                          const limits& asked) {
+body_parts response_body(const identity& who, std::string_view text, const actors::outcome& how,
+                         const limits& asked) {
   std::string out;
+  std::size_t text_at = 0;
   append_object(out, [&] {
-    append_message(out, who, &how, asked, [&] { append_block(out, text); });
+    append_message(out, who, &how, asked, [&] { text_at = append_block(out, ""); });
     append_usage(out, how.input_tokens, how.cached_tokens, how.output_tokens);
   });
-  return out;
+  body_parts parts;
+  parts.add(out.substr(0, text_at));
+  parts.add_json_text(text);
+  parts.add(out.substr(text_at));
+  return parts;
 }
 
 std::string count_body(std::uint32_t input_tokens, std::span<const core::grammar::warning> warnings) {

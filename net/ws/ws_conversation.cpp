@@ -68,13 +68,26 @@ void ws_conversation::welcome() {
   session_.say(std::move(frame));
 }
 
+ws_conversation::heard ws_conversation::parse(std::string_view text, std::size_t most_bytes,
+                                              json_bounds most) {
+  if (text.size() > most_bytes && text.size() - bytes_of_schemas(text) > most_bytes) return std::nullopt;
+  return ws::parse(text, most);
+}
+
 void ws_conversation::understand(std::string_view text, bool is_text, time_point now) {
-  const auto most = hub_.limits().frame_bytes;
-  if (text.size() > most && text.size() - bytes_of_schemas(text) > most)
-    return session_.close(close_code::too_big);
+  if (!is_text && text.size() > hub_.limits().frame_bytes) return session_.close(close_code::too_big);
   if (!is_text)
     return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
-  auto message = ws::parse(text, {hub_.limits().json_depth, hub_.limits().json_values});
+  const server_limits& l = hub_.limits();
+  heard message = parse(text, l.frame_bytes, {l.json_depth, l.json_values});
+  act(message, now);
+}
+
+void ws_conversation::say_unread(const core::error& why) { say_error(ws::refusal({}, why)); }
+
+void ws_conversation::act(heard& found, time_point now) {
+  if (!found) return session_.close(close_code::too_big);
+  ws::client_message& message = *found;
   const bool free_of_charge =
       std::holds_alternative<ws::pong>(message) || std::holds_alternative<ws::response_ack>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(now);

@@ -48,8 +48,15 @@ class ws_conversation {
 
   // The first frame, session.created. REQUIRES: the client is authenticated.
   void welcome();
+  // What a message says; nullopt: it has too many bytes. A pure function.
+  using heard = std::optional<ws::client_message>;
+  static heard parse(std::string_view text, std::size_t most_bytes, json_bounds most);
   // Acts on one message. `is_text`: it came in a text frame.
   void understand(std::string_view text, bool is_text, time_point now);
+  // The same for a message that was parsed. What it does not need stays in `message`.
+  void act(heard& message, time_point now);
+  // Tells the client why its message was not parsed.
+  void say_unread(const core::error& why);
 
   const admission& how() const noexcept { return how_; }
   // A key that the client sent, in the handshake or later, has left the file of keys.

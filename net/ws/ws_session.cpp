@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,6 +12,7 @@
 #include <boost/beast/websocket/stream.hpp>
 
 #include "net/access/handshake.h"
+#include "net/sent_text.h"
 #include "net/ws/ws_closing.h"
 #include "net/ws/ws_conversation.h"
 #include "net/ws/ws_writer.h"
@@ -52,8 +54,10 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
 
  private:
   asio::awaitable<void> read_frames();
+  asio::awaitable<void> understand_long(std::string text);
   void write_next();
   void write_rest();
+  void write_later();
   void prepare_socket();
   void end() noexcept;
 
@@ -80,6 +84,7 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   counted_coroutine counted_;
   websocket::stream<ws_transport, false> ws_;
   bool let_in_ = false;  // the client is authenticated; beside closing_, since each tick reads both
+  bool writes_later_ = false;
   ws_closing closing_;
   ws_writer writer_;
   ws_frames frames_;
@@ -154,12 +159,41 @@ asio::awaitable<void> session::read_frames() {
     if (closing_.listens() && !ws_.is_message_done()) continue;
     if (closing_.listens()) {
       const auto data = buffer.cdata();
-      conversation_.understand({static_cast<const char*>(data.data()), data.size()}, ws_.got_text(),
-                               steady_clock::now());
+      const std::string_view text(static_cast<const char*>(data.data()), data.size());
+      if (ws_.got_text() && is_long(text)) {
+        co_await understand_long(std::string(text));
+      } else {
+        conversation_.understand(text, ws_.got_text(), steady_clock::now());
+      }
     }
     buffer.clear();
     if (buffer.capacity() > 16 * 1024) buffer.shrink_to_fit();
   }
+}
+
+// Messages keep their order: the next one is read when this one has been acted on.
+asio::awaitable<void> session::understand_long(std::string text) {
+  using heard = ws_conversation::heard;
+  const server_limits& l = hub_.limits();
+  const auto parse = [bytes = l.frame_bytes, depth = l.json_depth,
+                      values = l.json_values](std::string_view message) -> core::result<heard> {
+    heard out = ws_conversation::parse(message, bytes, {depth, values});
+    if (auto* create = out ? std::get_if<ws::response_create>(&*out) : nullptr)
+      create->request.bytes = actors::input_bytes(create->request);
+    return out;
+  };
+  actors::service& service = hub_.server().service;
+  text_sender from{conversation_.how().from.who.key};
+  auto of = co_await read_sent<heard>(service, std::move(from), hub_.executor(), std::move(text), parse);
+  auto& said = *of->said;
+  if (closing_.listens()) {
+    if (said) {
+      conversation_.act(*said, steady_clock::now());
+    } else {
+      conversation_.say_unread(said.error());
+    }
+  }
+  done_with(service, std::move(of));
 }
 
 void session::end() noexcept {
@@ -182,6 +216,7 @@ void session::write_next() {
   try {
     how = writer_.write(closing_.at() == phase::open);
     if (how == ws_writer::outcome::full) write_rest();
+    if (how == ws_writer::outcome::enough) write_later();
     if (how == ws_writer::outcome::said_all)
       if (const auto due = writer_.next_due()) wait_until(*due);
   } catch (...) {  // out of memory, most likely: this session is over, the others are not
@@ -191,6 +226,14 @@ void session::write_next() {
   if (frames_.lanes().empty()) closing_.no_lane_left();
   if (how != ws_writer::outcome::said_all) return;
   if (const auto code = closing_.all_written()) ws_.next_layer().say_last(static_cast<std::uint16_t>(*code));
+}
+
+void session::write_later() {
+  if (std::exchange(writes_later_, true)) return;
+  asio::post(hub_.executor(), [self = shared_from_this()] {
+    self->writes_later_ = false;
+    self->write_next();
+  });
 }
 
 void session::write_rest() {

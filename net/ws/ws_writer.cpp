@@ -5,16 +5,19 @@ namespace weir::net {
 ws_writer::outcome ws_writer::write(bool with_lanes) {
   if (writing_) return outcome::busy;
   writing_ = true;
-  while (choose(with_lanes)) {
-    rest_ = way_.try_write(frame_.finish());
+  std::size_t sent = 0;
+  while (sent < share_bytes && choose(with_lanes)) {
+    const std::string_view frame = frame_.finish();
+    rest_ = way_.try_write(frame);
     if (!rest_.empty()) {
       waits_since_ = std::chrono::steady_clock::now();
       return outcome::full;
     }
+    sent += frame.size();
     frame_left();
   }
   writing_ = false;
-  return outcome::said_all;
+  return sent < share_bytes ? outcome::said_all : outcome::enough;
 }
 
 void ws_writer::send_rest(std::function<void(const error_code&)> then) {

@@ -1,7 +1,8 @@
 // ws_writer.h — sends a WebSocket session's frames (net/ws/ws_frames.h) through its transport.
 //
-// write() sends frames until there is none left or the kernel has no more room. The session calls write()
-// whenever there may be something new, and send_rest() after the kernel has taken only a part of a frame.
+// write() sends frames until there is none left, the kernel has no more room, or a reader that is behind has
+// got its share of the shard's time. The session calls write() whenever there may be something new, and
+// send_rest() after the kernel has taken only a part of a frame.
 //
 // Thread safety: everything on the session's shard.
 #pragma once
@@ -31,10 +32,13 @@ class ws_writer {
   enum class outcome {
     said_all,  // nothing is left to send
     full,      // the kernel took only a part of a frame; the caller must call send_rest()
+    enough,    // there may be more; the caller must call again, after the shard's other work
     busy       // nothing was done: a frame is being sent, or memory was short before
   };
   // Sends frames; those of lanes only `with_lanes`. Throws bad_alloc; every later call then returns busy.
   outcome write(bool with_lanes);
+  // About how many bytes one call of write() sends.
+  static constexpr std::size_t share_bytes = 32 * 1024;
   // Sends the rest of the frame, and then calls then(ec), but not from inside this call. `then` must keep the
   // writer alive.
   void send_rest(std::function<void(const error_code&)> then);

@@ -241,4 +241,24 @@ TEST_CASE("text_pool: one key leaves half of the room to the others") {
   here.run();
 }
 
+TEST_CASE("text pool: what is dropped is destroyed on a thread of the pool, before the tasks that wait") {
+  pool_rig r;
+  struct noisy {
+    std::promise<std::thread::id>& where;
+    ~noisy() { where.set_value(std::this_thread::get_id()); }
+  };
+  std::promise<std::thread::id> destroyed, worked;
+  auto destroyed_on = destroyed.get_future(), worked_on = worked.get_future();
+  bool came_first = false;
+  r.hold(1);
+  r.post(1, [&] {
+    came_first = destroyed_on.wait_for(0s) == std::future_status::ready;
+    worked.set_value(std::this_thread::get_id());
+  });
+  r.pool.drop(std::make_shared<const noisy>(destroyed));
+  r.finish();
+  CHECK(came_first);
+  CHECK(destroyed_on.get() == worked_on.get());
+}
+
 }  // namespace weir::tests::text_pool_test

@@ -57,4 +57,39 @@ TEST_CASE("token log: pieces of every size put together are the whole text") {
   }
 }
 
+TEST_CASE("token log: logprobs stay where they are while a log grows, and are counted") {
+  constexpr std::uint32_t top = 20, tokens = 1000;
+  actors::token_log log;
+  log.keep_logprobs(top);
+  core::draw_logprobs some;
+  some.count = 2;
+  const auto append = [&](std::uint32_t i) {
+    some.drawn.id = static_cast<core::token_id>(i);
+    some.likeliest[1].id = static_cast<core::token_id>(i + 1);
+    log.append_logprobs(some);
+    log.text() += 'x';
+    log.append(0, 0, true);
+  };
+  for (std::uint32_t i = 0; i < tokens / 2; ++i) append(i);
+  const auto* const third = log.logprobs(3).data();
+  for (std::uint32_t i = tokens / 2; i < tokens; ++i) append(i);
+  CHECK(log.logprobs(3).data() == third);
+  for (std::uint32_t i = 0; i < tokens; ++i) {
+    const auto of = log.logprobs(i);
+    REQUIRE(of.size() == 1 + top);
+    REQUIRE(of[0].id == static_cast<core::token_id>(i));
+    REQUIRE(of[2].id == static_cast<core::token_id>(i + 1));
+    REQUIRE(of[3].id < 0);
+  }
+  constexpr std::uint64_t least = tokens * (1 + top) * sizeof(core::token_logprob);
+  CHECK(log.memory() >= least);
+  CHECK(log.memory() <= 2 * least);
+
+  actors::token_log part;
+  part.append_part(log, 60, 130);
+  part.append_part(log, 130, 131);
+  for (std::uint32_t i = 0; i < part.size(); ++i)
+    REQUIRE(part.logprobs(i)[0].id == static_cast<core::token_id>(60 + i));
+}
+
 }  // namespace weir::tests::token_log_test

@@ -6,23 +6,35 @@ namespace {
 namespace json = boost::json;
 
 // The recursion is as deep as the JSON is nested, which the parser of the request has limited.
-std::uint64_t text_bytes(const json::value& v) {
-  std::uint64_t sum = 8;
-  if (const auto* s = v.if_string()) return s->size();
-  if (const auto* list = v.if_array())
-    for (const json::value& item : *list) sum += text_bytes(item);
-  if (const auto* o = v.if_object())
-    for (const auto& [key, member] : *o) sum += key.size() + text_bytes(member);
+constexpr std::uint64_t block = 32;  // about what an allocation takes beside what it is for
+
+std::uint64_t held_bytes(const json::value& v);
+
+std::uint64_t held_bytes(const json::array& list) {
+  std::uint64_t sum = list.empty() ? 0 : block;
+  for (const json::value& item : list) sum += sizeof item + held_bytes(item);
   return sum;
+}
+
+std::uint64_t held_bytes(const json::object& o) {
+  std::uint64_t sum = o.empty() ? 0 : block;
+  for (const auto& member : o)
+    sum += sizeof member + block + member.key().size() + held_bytes(member.value());
+  return sum;
+}
+
+std::uint64_t held_bytes(const json::value& v) {
+  constexpr std::size_t inside = 14;  // characters that a json::string has in itself
+  if (const auto* s = v.if_string()) return s->size() <= inside ? 0 : block + s->size();
+  if (const auto* list = v.if_array()) return held_bytes(*list);
+  const auto* o = v.if_object();
+  return o ? held_bytes(*o) : 0;
 }
 
 }  // namespace
 
-std::uint64_t text_bytes(const conversation& c) {
-  std::uint64_t sum = text_bytes(c.tools) + text_bytes(c.documents);
-  for (const json::value& m : c.messages) sum += text_bytes(m);
-  for (const auto& [key, member] : c.variables) sum += key.size() + text_bytes(member);
-  return sum;
+std::uint64_t held_bytes(const conversation& c) {
+  return held_bytes(c.messages) + held_bytes(c.tools) + held_bytes(c.documents) + held_bytes(c.variables);
 }
 
 }  // namespace weir::core

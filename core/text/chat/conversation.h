@@ -25,7 +25,8 @@ struct conversation {
   bool continue_final_message = false;  // the answer goes on with the last message, which is left open
 };
 
-// Bytes of all strings and keys, and 8 for each other value.
-std::uint64_t text_bytes(const conversation& c);
+// About the bytes of memory that its values take: those of its text, and several times as many where it has
+// many short values.
+std::uint64_t held_bytes(const conversation& c);
 
 }  // namespace weir::core

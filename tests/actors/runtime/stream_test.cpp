@@ -7,6 +7,7 @@
 #include <boost/asio/use_future.hpp>
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "counter.h"
@@ -60,6 +61,25 @@ TEST_CASE("everything written arrives in order, then the end") {
     REQUIRE(got.items == numbers(40));
     REQUIRE(got.end == error_code(net::error::eof));
   });
+}
+
+TEST_CASE("a wake of many readers lets the executor's other handlers run in between") {
+  net::io_context io;
+  struct reader final : waker {
+    explicit reader(net::io_context& at, std::vector<char>& s)
+        : waker(at.get_executor(), [](waker& w) { static_cast<reader&>(w).said.push_back('w'); }), said(s) {
+      arm();
+    }
+    std::vector<char>& said;
+  };
+  std::vector<char> said;
+  std::vector<std::shared_ptr<reader>> all;
+  wakes batch;
+  for (int i = 0; i < 20; ++i) all.emplace_back(std::make_shared<reader>(io, said))->signal(batch);
+  batch.flush();
+  net::post(io, [&] { said.push_back('h'); });
+  io.run();
+  CHECK(std::string(said.begin(), said.end()) == std::string(8, 'w') + 'h' + std::string(12, 'w'));
 }
 
 TEST_CASE("a full stream takes what there is room for and says how much") {

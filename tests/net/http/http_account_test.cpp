@@ -117,7 +117,7 @@ TEST_CASE("http account: an answer of /v1/tokenize that is not read is counted, 
   constexpr std::size_t bytes = 1 << 20;
   {
     const stalled_client c(f.port(), "/v1/tokenize", text_of(bytes));
-    f.until([&] { return used() >= bytes + bytes * sizeof(core::token_id); });
+    f.until([&] { return used() >= bytes * sizeof(core::token_id); });
     f.service->memory()->set_limit(8 << 20);
     http_client second(f.port());
     const auto a = second.post("/v1/tokenize", text_of(bytes));
@@ -136,7 +136,8 @@ TEST_CASE("http account: an answer of /v1/detokenize that is not read is counted
   body += "]}";
   {
     const stalled_client c(f.port(), "/v1/detokenize", body);
-    f.until([&] { return f.service->memory()->used() >= body.size() + ids; });
+    constexpr std::size_t bytes_of_a_piece = 5;
+    f.until([&] { return f.service->memory()->used() >= ids * bytes_of_a_piece; });
   }
   f.until([&] { return f.service->memory()->used() == 0; });
 }
@@ -177,6 +178,40 @@ TEST_CASE("http: long answers come in pieces that add up to the same") {
   CHECK(
       http_client(f.port()).post("/v1/detokenize", "{\"ids\":" + ids + "]}").json().at("text").as_string() ==
       text);
+}
+
+TEST_CASE("http: a long body is answered before the request behind it, and its faults are named") {
+  server_fixture f(fast());
+  const std::string text(100'000, 'x');
+  const std::string after =
+      post("/v1/completions", R"({"prompt":"x","max_tokens":1})", "Connection: close\r\n");
+  const std::pair<std::string, std::string> rows[] = {
+      {post("/v1/completions", R"({"prompt":")" + text + R"(","n":0})"), "n must be in [1, 64], not 0"},
+      {post("/v1/messages", R"({"max_tokens":3,"messages":[{"role":")" + text + "\"}]}"),
+       "messages[0].role must be"},
+      {post("/v1/completions", R"({"prompt":")" + text + R"(","max_tokens":1})"),
+       R"("prompt_tokens":100000)"}};
+  for (const auto& [request, answer] : rows) {
+    raw_client c(f.port());
+    c.send(request + after);
+    const std::string& heard = c.read_to_end();
+    const auto first = heard.find(answer), second = heard.find(R"("prompt_tokens":1,)");
+    CHECK(first != heard.npos);
+    CHECK(second != heard.npos);
+    CHECK(first < second);
+  }
+  f.until([&] { return f.service->memory()->used() == 0; });
+}
+
+TEST_CASE("http: a client that leaves while its long body waits leaves nothing behind") {
+  server_fixture f(fast());
+  const std::string text(1'000'000, 'x');
+  for (int i = 0; i < 8; ++i) {
+    raw_client c(f.port());
+    c.send(post("/v1/completions", R"({"prompt":")" + text + R"(","max_tokens":100000})"));
+  }
+  f.until([&] { return f.service->memory()->used() == 0 && f.service->stats().text.tasks == 0; });
+  f.until_quiet();
 }
 
 TEST_CASE("http: what a stream's reader is behind by goes out in bounded pieces") {

@@ -44,6 +44,19 @@ TEST_CASE("ws: bad frames are answered, and the socket lives on") {
   round_trip(c);
 }
 
+TEST_CASE("ws: a long message is acted on before those behind it") {
+  server_fixture f;
+  ws_client c(f.port());
+  c.read("session.created");
+  c.send(R"({"type":"nonsense","a":")" + std::string(100'000, 'x') + "\"}");
+  c.send(R"({"type":"ping","ts":7})");
+  CHECK(c.read().at("code") == "unknown_type");
+  CHECK(c.read().at("type") == "pong");
+  c.send(create("a", "\"max_tokens\":3,\"stop\":\"" + std::string(20'000, 'x') + "\""));
+  CHECK(c.read().at("param") == "stop");
+  round_trip(c);
+}
+
 TEST_CASE("ws: frames that are too large, not text, or not WebSocket end the session with the right code") {
   server_fixture f;
   {
