@@ -8,6 +8,7 @@
 #include "core/cache/page_name.h"
 #include "core/fleet/pick.h"
 #include "core/insist.h"
+#include "core/sample/pipeline.h"
 
 namespace weir::actors {
 namespace {
@@ -33,7 +34,7 @@ class admitted_jobs {
 struct made {
   std::shared_ptr<job_stream::state_block> stream;
   core::job job;
-  std::uint64_t bytes = 0;  // charged for it
+  std::uint64_t bytes = 0;  // charged for what it has of its own
   std::shared_ptr<waiting_prompt> prompt;
   std::shared_ptr<const std::string> prompt_text;  // null: nobody asked for it
   std::optional<pausable_jobs::place> pausable;    // empty: it may not pause
@@ -43,7 +44,8 @@ struct made {
 struct plan {
   std::vector<made> jobs;
   compiled_constraint constraint;   // of all jobs; empty: they have none
-  std::uint64_t bytes = 0;          // of all jobs
+  std::uint64_t bytes = 0;          // of all jobs, `shared` included
+  std::uint64_t shared = 0;         // of what jobs have together: prompts and lists
   std::uint32_t prompt_tokens = 0;  // of all prompts
 };
 
@@ -53,14 +55,17 @@ std::uint64_t bytes_of(const prompt_input& input) {
   return core::held_bytes(std::get<core::conversation>(input));
 }
 
-// A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
-std::uint64_t bytes_of(const core::job& j, const request& asked) {
-  const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) : 0;
-  std::uint64_t sum = job_bytes_of(asked) + (2 * sizeof(core::token_id) + scored) * j.prompt.size();
-  sum += j.sampling.logit_bias.size() * sizeof(j.sampling.logit_bias.front());
-  sum += j.stop_token_ids.size() * sizeof(core::token_id);
-  for (const std::string& s : j.stop) sum += s.size();
-  return sum;
+// Of the lists that all jobs of a request share.
+std::uint64_t shared_bytes(const core::job& j) {
+  return j.sampling.logit_bias.bytes() + j.stop_token_ids.bytes() + j.stop.bytes();
+}
+
+// What a job has of its own: the prompt and the lists are shared.
+std::uint64_t own_bytes(const core::job& j, const request& asked, const served_model& m) {
+  const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) * j.prompt.size() : 0;
+  const auto room = m.context - static_cast<std::uint32_t>(j.prompt.size());
+  return job_bytes_of(asked) + scored +
+         core::sampler::bytes_for(j.sampling, m.info.vocab_size, std::min(j.max_tokens, room));
 }
 
 // What a job holds for its constraint: the mask of its next token, and a place for each token of its text.
@@ -83,29 +88,27 @@ std::shared_ptr<const std::string> text_of(prompt_input& input, const core::toke
 }
 
 // Adds one job for each choice of the prompt `asked.input` that was not cancelled. `first`: the first of
-// these choices.
-core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all, core::turn& at) {
+// these choices. `job`: of all prompts, without this one.
+core::result<void> add_jobs(arrival& a, core::job job, std::size_t first, std::size_t count, plan& all,
+                            core::turn& at) {
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < count; ++i)
     if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
   if (wanted.empty()) return {};
-  auto job = make_job(a.asked, *a.model, at);
-  if (!job) return job.error();
-  job->constraint = all.constraint.rules;
-  job->force = a.asked.force;
-  job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
-  job->created = a.choices.front()->created;
-  if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;
+  if (auto ok = take_prompt(job, a.asked, *a.model, at); !ok) return ok;
   const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
-  const std::uint64_t each = bytes_of(*job, a.asked) + mask_bytes(*job, *a.model) + (text ? text->size() : 0);
-  all.bytes += each * wanted.size();
+  const std::uint64_t each =
+      own_bytes(job, a.asked, *a.model) + mask_bytes(job, *a.model) + (text ? text->size() : 0);
+  const std::uint64_t shared = job.prompt.bytes() + job.prompt_ids.bytes();
+  all.shared += shared;
+  all.bytes += each * wanted.size() + shared;
   if (!a.memory.resize(std::max(a.memory.bytes(), all.bytes))) return no_memory_for_clients();
-  all.prompt_tokens += static_cast<std::uint32_t>(job->prompt.size());
+  all.prompt_tokens += static_cast<std::uint32_t>(job.prompt.size());
   const auto prompt = std::make_shared<waiting_prompt>();
   for (const auto i : wanted) {
     made& m = all.jobs.emplace_back();
     m.stream = a.choices[first + i];
-    m.job = choice_of(*job, a.asked, i);
+    m.job = choice_of(job, a.asked, i);
     m.job.id = m.stream->id;
     m.bytes = each;
     m.prompt = prompt;
@@ -114,19 +117,34 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   return {};
 }
 
+// What the jobs of all prompts have in common.
+core::result<core::job> common_job(const arrival& a, const compiled_constraint& constraint) {
+  auto job = job_without_prompt(a.asked, *a.model);
+  if (!job) return job;
+  job->constraint = constraint.rules;
+  job->force = a.asked.force;
+  job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
+  job->created = a.choices.front()->created;
+  if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;
+  return job;
+}
+
 core::result<plan> plan_of(arrival& a, core::turn& at) {
   plan all;
   if (a.constraint) {
     if (!*a.constraint) return a.constraint->error();
     all.constraint = **a.constraint;
   }
+  const auto common = common_job(a, all.constraint);
+  if (!common) return common.error();
+  all.bytes = all.shared = shared_bytes(*common);
   auto& more = a.asked.more_inputs;
   const std::size_t each = a.choices.size() / (1 + more.size());
   const std::string name = a.asked.input_param;
   for (std::size_t prompt = 0; prompt <= more.size(); ++prompt) {
     if (prompt > 0) a.asked.input = std::move(more[prompt - 1]);
     if (!more.empty()) a.asked.input_param = fmt::format("{}[{}]", name, prompt);
-    if (auto added = add_jobs(a, prompt * each, each, all, at); !added) return added.error();
+    if (auto added = add_jobs(a, *common, prompt * each, each, all, at); !added) return added.error();
   }
   a.asked.input_param = name;
   return all;
@@ -201,6 +219,13 @@ std::uint64_t input_bytes(const request& r) {
   return sum;
 }
 
+std::uint64_t list_bytes(const request& r) {
+  std::uint64_t sum = r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
+  sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
+  for (const std::string& s : r.stop) sum += sizeof s + s.size();
+  return sum;
+}
+
 // Each handler moves a copy of its own, made here: a shard that had no memory for a copy would leave its
 // client waiting. (A plain capture of `why` would be const, and copied again.)
 void arrival::refuse(const core::error& why) const {
@@ -239,6 +264,7 @@ void arrival::bring_in(core::turn& at) {
     if (a) a->admitted(count, all->prompt_tokens, choices.front()->time->now());
   for (const made& m : all->jobs)
     m.prompt->counts(admission, static_cast<std::uint32_t>(m.job.prompt.size()));
+  const auto shared = std::make_shared<const core::memory_hold>(memory.split(all->shared));
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
     s->open_queue();
@@ -249,6 +275,7 @@ void arrival::bring_in(core::turn& at) {
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();
     s->memory = memory.split(m.bytes);
+    s->shared_memory = shared;
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
     if (!(*in)->port->submit(std::move(m.job), s)) {
       s->prompt.reset();

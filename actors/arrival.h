@@ -30,6 +30,9 @@ inline std::uint64_t job_bytes_of(const request& r) {
 // constraint, its stop strings and ids, its biases. Takes as long as looking at each value of its messages.
 std::uint64_t input_bytes(const request& r);
 
+// Bytes of the lists beside: stop ids, stop strings and biases.
+std::uint64_t list_bytes(const request& r);
+
 // Error (overloaded) for a job that the memory account has no room for.
 core::error no_memory_for_clients();
 

@@ -14,11 +14,10 @@ using core::grammar::terminal_views;
 using core::grammar::token_trie;
 
 constraint_store::constraint_store(std::shared_ptr<const core::tokenizer> words,
-                                   std::vector<core::token_id> stop_ids,
-                                   std::shared_ptr<const core::clock> time, core::duration most_time,
-                                   std::shared_ptr<constraint_cache> kept)
+                                   const core::token_set& stop_ids, std::shared_ptr<const core::clock> time,
+                                   core::duration most_time, std::shared_ptr<constraint_cache> kept)
     : words_(std::move(words)),
-      stop_ids_(std::move(stop_ids)),
+      stop_ids_(stop_ids.begin(), stop_ids.end()),
       time_(std::move(time)),
       most_time_(most_time),
       kept_(std::move(kept)),

@@ -21,6 +21,7 @@
 #include "core/grammar/constraint.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/token.h"
+#include "core/token_set.h"
 #include "core/turn.h"
 
 namespace weir::actors {
@@ -36,7 +37,7 @@ class constraint_store {
  public:
   // `stop_ids`: the model's own, which belong to no text. `most_time`: for one constraint; zero: no limit.
   // `kept`: what the models of a process share.
-  constraint_store(std::shared_ptr<const core::tokenizer> words, std::vector<core::token_id> stop_ids,
+  constraint_store(std::shared_ptr<const core::tokenizer> words, const core::token_set& stop_ids,
                    std::shared_ptr<const core::clock> time, core::duration most_time,
                    std::shared_ptr<core::grammar::constraint_cache> kept);
 

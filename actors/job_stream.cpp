@@ -282,7 +282,9 @@ void job_stream::state_block::end(outcome o) {
   result = std::move(o);
   log.finish();
   if (result.prompt_logprobs) log_bytes += result.prompt_logprobs->capacity() * sizeof(core::scored_token);
-  if (model) memory.force(log_bytes + (prompt_text ? prompt_text->size() : 0));  // the prompt's ids are gone
+  // What the engine had of the job is gone.
+  if (model) memory.force(log_bytes + (prompt_text ? prompt_text->size() : 0));
+  if (model) shared_memory.reset();
   tell_ended(result);
   changed();
 }

@@ -13,6 +13,8 @@ using core::result;
 using core::token_id;
 
 constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
+// Different tokens of stop_token_ids, and of logit_bias: a step writes them to a device for each draw.
+constexpr std::size_t most_listed_tokens = 1024;
 constexpr std::size_t longest_cache_salt = 256;
 constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
 
@@ -76,14 +78,20 @@ result<void> take_field(const core::sampling_field& f, const std::optional<std::
 
 result<void> take_field(const core::sampling_field& f,
                         const std::vector<std::pair<std::int64_t, double>>& sent,
-                        std::vector<std::pair<token_id, float>>& out, const served_model& m) {
+                        core::shared_list<std::pair<token_id, float>>& out, const served_model& m) {
+  if (sent.size() > most_listed_tokens)
+    return bad_param(f.name, "{} has {} tokens; at most {} are taken", f.name, sent.size(),
+                     most_listed_tokens);
+  std::vector<std::pair<token_id, float>> checked;
+  checked.reserve(sent.size());
   for (const auto& [id, value] : sent) {
     if (auto ok = check_id(f.name, id, m); !ok) return ok;
     if (!f.range.holds(value))
       return bad_param(f.name, "{} of token {} must be in [{}, {}], not {}", f.name, id, f.range.low,
                        f.range.high, value);
-    out.emplace_back(static_cast<token_id>(id), static_cast<float>(value));
+    checked.emplace_back(static_cast<token_id>(id), static_cast<float>(value));
   }
+  out = std::move(checked);
   return {};
 }
 
@@ -101,6 +109,39 @@ result<void> take_sampling(const core::sampling_request& r, const served_model& 
   return taken;
 }
 
+result<void> take_stop_ids(const request& r, const served_model& m, core::job& j) {
+  std::vector<token_id> ids;
+  ids.reserve(r.stop_token_ids.size());
+  for (auto id : r.stop_token_ids) {
+    if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
+    ids.push_back(static_cast<token_id>(id));
+  }
+  const core::token_set own(std::move(ids));
+  j.ignore_eos = r.ignore_eos;
+  j.stop_token_ids = r.ignore_eos ? own : own.with(m.info.stop_ids);
+  if (j.min_tokens > 0 && j.stop_token_ids.below(m.info.vocab_size).size() == m.info.vocab_size)
+    return bad_param("stop_token_ids",
+                     "stop_token_ids and the model's own stop ids are all {} tokens of {}, and min_tokens "
+                     "forbids them until there are {}: no token is left",
+                     m.info.vocab_size, m.name, j.min_tokens);
+  if (own.size() > most_listed_tokens)
+    return bad_param("stop_token_ids", "stop_token_ids has {} different tokens; at most {} are taken",
+                     own.size(), most_listed_tokens);
+  return {};
+}
+
+result<void> take_stop_strings(const request& r, core::job& j) {
+  const std::string stop(r.stop_param);
+  if (r.stop.size() > most_stop_strings)
+    return bad_param(stop, "{} has {} strings; at most {} are taken", stop, r.stop.size(), most_stop_strings);
+  for (const auto& s : r.stop)
+    if (s.empty() || s.size() > longest_stop_string)
+      return bad_param(stop, "a string of {} must have 1 to {} bytes, not {}", stop, longest_stop_string,
+                       s.size());
+  j.stop = r.stop;
+  return {};
+}
+
 result<void> take_endings(const request& r, const served_model& m, core::job& j) {
   constexpr double most = std::numeric_limits<std::uint32_t>::max();
   j.max_tokens = m.max_tokens_default;
@@ -112,19 +153,22 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
   if (r.deadline && (r.deadline->count() <= 0 || *r.deadline > longest_deadline))
     return bad_param("deadline_ms", "deadline_ms must be in [1, {}], not {}", longest_deadline.count(),
                      r.deadline->count());
-  j.ignore_eos = r.ignore_eos;
-  for (auto id : r.stop_token_ids) {
-    if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
-    j.stop_token_ids.push_back(static_cast<token_id>(id));
+  if (auto ok = take_stop_ids(r, m, j); !ok) return ok;
+  return take_stop_strings(r, j);
+}
+
+result<void> take_logprobs(const request& r, const served_model& m, core::job& j) {
+  const core::number_range range{0, core::most_top_logprobs};
+  if (r.top_logprobs) {
+    j.top_logprobs = 0;
+    if (auto ok = take(r.top_logprobs_param, range, r.top_logprobs, *j.top_logprobs); !ok) return ok;
   }
-  const std::string stop(r.stop_param);
-  if (r.stop.size() > most_stop_strings)
-    return bad_param(stop, "{} has {} strings; at most {} are taken", stop, r.stop.size(), most_stop_strings);
-  for (const auto& s : r.stop)
-    if (s.empty() || s.size() > longest_stop_string)
-      return bad_param(stop, "a string of {} must have 1 to {} bytes, not {}", stop, longest_stop_string,
-                       s.size());
-  j.stop = r.stop;
+  if (!r.prompt_logprobs) return {};
+  j.prompt_logprobs = 0;
+  if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok) return ok;
+  if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
+    return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
+                     r.prompt_logprobs_param, m.name);
   return {};
 }
 
@@ -170,29 +214,11 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
   return ids;
 }
 
-result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
-                           std::chrono::local_seconds now) {
+result<core::job> job_without_prompt(const request& r, const served_model& m) {
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
-  if (r.top_logprobs) {
-    j.top_logprobs = 0;
-    const core::number_range range{0, core::most_top_logprobs};
-    if (auto ok = take(r.top_logprobs_param, range, r.top_logprobs, *j.top_logprobs); !ok) return ok.error();
-  }
-  if (r.prompt_logprobs) {
-    j.prompt_logprobs = 0;
-    const core::number_range range{0, core::most_top_logprobs};
-    if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok)
-      return ok.error();
-    if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
-      return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
-                       r.prompt_logprobs_param, m.name);
-  }
-  auto prompt = prompt_of(r, m, at, now);
-  if (!prompt) return prompt.error();
-  if (auto ok = check_room(r, prompt->size(), m); !ok) return ok.error();
-  j.prompt = std::move(*prompt);
+  if (auto ok = take_logprobs(r, m, j); !ok) return ok.error();
   if (r.cache_salt.size() > longest_cache_salt)
     return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt,
                      r.cache_salt.size());
@@ -202,10 +228,28 @@ result<core::job> make_job(const request& r, const served_model& m, core::turn& 
   return j;
 }
 
-core::job choice_of(const core::job& first, const request& r, std::uint32_t index) {
-  core::job j = first;
+result<void> take_prompt(core::job& j, const request& r, const served_model& m,
+                         core::turn& at, std::chrono::local_seconds now) {
+  auto prompt = prompt_of(r, m, at, now);
+  if (!prompt) return prompt.error();
+  if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
+  j.prompt_ids = j.sampling.repetition_penalty != 1 ? core::token_set(*prompt) : core::token_set();
+  j.prompt = std::move(*prompt);
+  return {};
+}
+
+result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
+                           std::chrono::local_seconds now) {
+  auto j = job_without_prompt(r, m);
+  if (!j) return j;
+  if (auto ok = take_prompt(*j, r, m, at, now); !ok) return ok.error();
+  return j;
+}
+
+core::job choice_of(const core::job& all, const request& r, std::uint32_t index) {
+  core::job j = all;
   j.sampling.choice = index;
-  if (!r.sampling.seed && index > 0) j.sampling.seed = fresh_seed();
+  if (!r.sampling.seed) j.sampling.seed = fresh_seed();
   return j;
 }
 

@@ -26,6 +26,12 @@ std::chrono::local_seconds local_now();
 core::result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
                                  std::chrono::local_seconds now = local_now());
 
+// The two parts of make_job(): what the jobs of all prompts of a request have in common, which is made ready
+// once, and one prompt.
+core::result<core::job> job_without_prompt(const request& r, const served_model& m);
+core::result<void> take_prompt(core::job& j, const request& r, const served_model& m, core::turn& at,
+                               std::chrono::local_seconds now = local_now());
+
 // The tokens of a request's prompt for model `m`, made as make_job() makes them. They may be more than the
 // model's context has room for. Errors name the field that is wrong.
 core::result<std::vector<core::token_id>> prompt_of(const request& r, const served_model& m, core::turn& at,
@@ -34,9 +40,9 @@ core::result<std::vector<core::token_id>> prompt_of(const request& r, const serv
 // The error for a request that nobody waits for any more.
 core::error unwanted();
 
-// The job of choice `index`, of a request with several, made from the job of its first choice. It draws other
-// random numbers; where the request sets no seed, it has a seed of its own.
-core::job choice_of(const core::job& first, const request& r, std::uint32_t index);
+// The job of choice `index` of a prompt, made from the job of all its choices, whose lists it shares. Each
+// draws other random numbers; where the request sets no seed, each has a seed of its own.
+core::job choice_of(const core::job& all, const request& r, std::uint32_t index);
 
 // The job::cache_salt under which prefixes are shared, from a prefix owner and the salt that the client
 // chose. It differs for different owners. `owner`: the identity of an API key (request::key), or 0 where

@@ -251,7 +251,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   a->memory = core::memory_hold(p_->memory);
   if (!fine) {
     a->refuse(fine.error());
-  } else if (!a->memory.resize(a->bytes + choices * job_bytes_of(a->asked))) {
+  } else if (!a->memory.resize(a->bytes + list_bytes(a->asked) + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
   } else {
     if (const auto& top = a->asked.top_logprobs)  // make_job() checks the number

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cassert>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/engine_state.h"
 #include "core/sample/logprobs.h"
@@ -15,6 +17,20 @@ constexpr duration offer_again = std::chrono::milliseconds(1);
 // `position`: position of the token that the logits are for.
 error bad_logits(std::uint32_t position) {
   return make_error(errc::internal, "the model gave logits that are not finite at position {}", position);
+}
+
+// A fault of what the job asks for, and not of the model.
+error nothing_left(const sequence& s) {
+  const sampling_params& asked = s.asked.sampling;
+  std::vector<std::string_view> by;
+  if (s.forbids_endings()) by.push_back("min_tokens, which forbids the stop ids");
+  if (s.constrained()) by.push_back("its constraint");
+  if (!asked.logit_bias.empty()) by.push_back("logit_bias");
+  if (has_penalties(asked)) by.push_back("its penalties");
+  auto e = make_error(errc::invalid_param, "the request leaves no token to draw at position {}: by {}",
+                      s.length(), fmt::join(by, ", and "));
+  if (s.forbids_endings()) e.param = "min_tokens";
+  return e;
 }
 
 }  // namespace
@@ -273,6 +289,7 @@ void engine::state::accept_draw(sequence& s, const in_flight& step, time_point a
     ++bad_endings;
     return;
   }
+  if (got.nothing_left) return close(s, finish_reason::error, nothing_left(s));
   ++report.tokens;
   measure(s, at);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);

@@ -13,6 +13,9 @@
 #include "core/clock.h"
 #include "core/grammar/forcing.h"
 #include "core/sample/params.h"
+#include "core/shared_list.h"
+#include "core/stop/stop_strings.h"
+#include "core/token_set.h"
 #include "core/token_sink.h"
 
 namespace weir::core {
@@ -34,15 +37,19 @@ struct job_id_hash {
   std::size_t operator()(const job_id& id) const noexcept { return static_cast<std::size_t>(id.lo); }
 };
 
+// The jobs of a request share its lists, which are made ready once (core/shared_list.h).
 struct job {
   job_id id;
-  std::vector<token_id> prompt;  // never empty; every id is inside the vocabulary
+  shared_list<token_id> prompt;  // never empty; every id is inside the vocabulary
+  // The tokens of the prompt, for a repetition penalty. Empty: the sequence makes the set where it needs it.
+  token_set prompt_ids;
   sampling_params sampling;
   std::uint32_t max_tokens = 1;  // >= 1; a full context ends the job sooner, with finish_reason::length
   std::uint32_t min_tokens = 0;  // until then, stop ids are masked and stop strings are ignored
   bool ignore_eos = false;       // the model's own stop ids do not stop it; stop_token_ids still do
-  std::vector<token_id> stop_token_ids;  // stop ids beside the model's own
-  std::vector<std::string> stop;         // stop strings, compared as bytes; none is empty
+  // Stop ids beside the model's own. If the set has these too, sequences share it as it is.
+  token_set stop_token_ids;
+  stop_strings stop;  // compared as bytes
   // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: no limit.
   std::uint32_t max_repeats = 0;
   // How many of the likeliest tokens the sink gets logprobs of beside each token, 0 to most_top_logprobs.

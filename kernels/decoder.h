@@ -91,11 +91,12 @@ struct decoder_draw : draw_numbers {
 };
 
 enum class draw_state : std::int32_t {
-  drawn,  // a token was drawn
-  fault   // the logits hold a NaN or +inf, or no finite number
+  drawn,        // a token was drawn
+  fault,        // the logits hold a NaN or +inf, or no finite number
+  nothing_left  // the logits hold neither, but the draw's lists leave no token
 };
 
-// What a draw gave: a token, or -1 where it ended as a fault.
+// What a draw gave: a token, or -1 where it gave none.
 struct decoder_result {
   std::int32_t id = -1;
   draw_state state = draw_state::fault;
@@ -156,7 +157,7 @@ class decoder {
   virtual bool collect(std::span<decoder_result> out) = 0;
 
   // Logprobs of draw `i` of the last collect(), in memory of the host. Valid until the next draw().
-  // REQUIRES: that draw asked for them (draw_numbers::top_logprobs) and was no fault
+  // REQUIRES: that draw asked for them (draw_numbers::top_logprobs) and gave a token
   virtual const draw_logprobs& logprobs_of(std::uint32_t i) const = 0;
 
   // Copies row `row` of the last pass's logits, [vocab], to memory of the host, and waits for that.

@@ -22,8 +22,8 @@ void device_draws::put(const draw& d) {
   o.allowed = d.allowed;
   if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
   if (!d.from->changes_logits()) return;
-  const auto seen = d.from->seen();
-  for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
+  const token_counts& seen = d.from->seen();
+  seen.append_to(seen_);
   for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
   o.seen = std::span(seen_).last(seen.size());
   o.biases = std::span(biases_).last(p.logit_bias.size());
@@ -50,7 +50,9 @@ bool device_draws::collect(kernels::decoder& on, std::span<drawn> out) {
   results_.resize(out.size());
   if (!on.collect(results_)) return false;
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = {results_[i].id, results_[i].state == kernels::draw_state::fault};
+    out[i] = {.id = results_[i].id,
+              .fault = results_[i].state == kernels::draw_state::fault,
+              .nothing_left = results_[i].state == kernels::draw_state::nothing_left};
   return true;
 }
 

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/sample/steps.h"
+
 namespace weir::core {
 namespace {
 
@@ -45,6 +47,12 @@ kernels::decoder_shape shape_of(const model_config& c, const model_weights& w, k
 std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_weights& w,
                                              const kernels::backend& on, kv_choice kv) {
   return on.make_decoder ? on.make_decoder(on.self, shape_of(c, w, kv)) : nullptr;
+}
+
+// Why nothing was drawn from a row: it is not sound, or what the job asks for leaves nothing of it.
+drawn no_token(std::span<const float> row) {
+  const bool fine = sound(row);
+  return {.fault = !fine, .nothing_left = fine};
 }
 
 }  // namespace
@@ -345,7 +353,7 @@ result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
     const draw& d = draws[i];
     const std::span<const float> row = logits(d.logits_row);
     const auto id = d.from->pick(row, d.position, scratch_, d.allowed);
-    out[i] = {id.value_or(-1), !id};
+    out[i] = id ? drawn{*id} : no_token(row);
     if (d.top_logprobs < 0 || !id) continue;
     if (logprobs_.size() < draws.size()) logprobs_.resize(draws.size());
     compute_logprobs(row, *id, static_cast<std::uint32_t>(d.top_logprobs), scratch_, logprobs_[i]);

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/model/batch.h"
+#include "core/token_set.h"
 #include "kernels/logprobs.h"
 
 namespace weir::core {
@@ -25,7 +26,7 @@ struct model_info {
   std::string architecture;         // as config.json names it, or "sim"
   std::uint32_t vocab_size = 0;     // ids are 0 to vocab_size - 1
   std::uint32_t context = 0;        // most tokens of a sequence, prompt and output together
-  std::vector<token_id> stop_ids;   // the model's own, from generation_config.json or else config.json
+  token_set stop_ids;               // the model's own, from generation_config.json or else config.json
   std::uint64_t weight_bytes = 0;   // of the weights, on the device
   std::uint64_t page_bytes = 0;     // of the keys and values of one page, all layers; 0: it has no pages
   std::string_view kv_type;         // of the keys and values in pages, such as q8; empty: it has no pages
@@ -58,10 +59,11 @@ struct draw {
   std::span<const std::uint32_t> allowed;
 };
 
-// Result of a draw.
+// Result of a draw. Where it is no token, this job ends with an error, and the others go on.
 struct drawn {
   token_id id = -1;
-  bool fault = false;  // the logits have no finite maximum: this job ends with an error, the others go on
+  bool fault = false;         // the model's logits have no finite maximum, or one is NaN or +inf
+  bool nothing_left = false;  // the logits are sound, but what the job asks for leaves no token to draw
 };
 
 class model {

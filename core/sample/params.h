@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/shared_list.h"
 #include "core/token.h"
 
 namespace weir::core {
@@ -38,7 +39,8 @@ struct sampling_params {
   float presence_penalty = 0.0f;    // output only
   std::uint64_t seed = 0;           // the key of Philox: same seed, same job, same tokens
   std::uint32_t choice = 0;         // index of a parallel choice of a request; each has its own numbers
-  std::vector<std::pair<token_id, float>> logit_bias;  // added after the penalties
+  // Added after the penalties, each token once. The jobs of a request share the list.
+  shared_list<std::pair<token_id, float>> logit_bias;
 };
 
 // The same fields as a client sent them. The types are wide, so that an error can show a wrong value.

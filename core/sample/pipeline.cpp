@@ -1,35 +1,32 @@
 #include "core/sample/pipeline.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "core/sample/philox.h"
 
 namespace weir::core {
 
-sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
-                 limits l)
+sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, const token_set& prompt, limits l)
     : min_tokens_(l.min_tokens),
       lists_(has_penalties(params) || !params.logit_bias.empty()),
-      params_(params) {
-  // A model's files may name ending tokens that it has no logits for.
-  std::copy_if(l.endings.begin(), l.endings.end(), std::back_inserter(endings_),
-               [&](token_id id) { return static_cast<std::uint32_t>(id) < vocab_size; });
+      params_(params),
+      endings_(std::move(l.endings)),
+      masked_(endings_.below(vocab_size)) {
   if (!has_penalties(params_)) return;
-  const std::uint64_t most = prompt.size() + std::uint64_t{l.max_tokens};
-  seen_ = token_counts(static_cast<std::uint32_t>(std::min<std::uint64_t>(most, vocab_size)));
-  for (const token_id id : prompt) seen_.add(id, false);
+  const bool looks_at_prompt = params_.repetition_penalty != 1;
+  seen_ = token_counts(looks_at_prompt ? prompt : token_set(), std::min(l.max_tokens, vocab_size));
 }
 
 void sampler::accept(token_id id) {
   ++accepted_;
-  if (lists_ && seen_.enabled()) seen_.add(id, true);
+  if (lists_ && seen_.enabled()) seen_.add(id);
 }
 
 void sampler::reshape(std::span<float> values) const {
-  if (seen_.enabled()) apply_penalties(values, seen_.entries(), params_);
+  if (seen_.enabled()) apply_penalties(values, seen_, params_);
   apply_bias(values, params_.logit_bias);
-  if (accepted_ < min_tokens_) apply_mask(values, endings_);
+  apply_mask(values, masked());
 }
 
 std::optional<token_id> sampler::pick(std::span<const float> logits, std::uint32_t position,

@@ -11,6 +11,7 @@
 // allocates once the sampler and the scratch are built.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "core/sample/params.h"
 #include "core/sample/steps.h"
 #include "core/sample/token_counts.h"
+#include "core/token_set.h"
 
 namespace weir::core {
 
@@ -34,18 +36,24 @@ struct sample_scratch {
 class sampler {
  public:
   struct limits {
-    std::uint32_t max_tokens = 1;       // most tokens that accept() will see
-    std::uint32_t min_tokens = 0;       // before this many are accepted, `endings` cannot be drawn
-    std::span<const token_id> endings;  // stop ids
+    std::uint32_t max_tokens = 1;  // most tokens that accept() will see
+    std::uint32_t min_tokens = 0;  // before this many are accepted, `endings` cannot be drawn
+    token_set endings;             // stop ids; a model's files may name some that it has no logits for
   };
 
-  // REQUIRES: ids of `prompt` and the bias are inside the vocabulary.
-  sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
-          limits l);
+  // `prompt`: the tokens of the prompt, which only a repetition penalty looks at. REQUIRES: ids of `prompt`
+  // and the bias are inside the vocabulary.
+  sampler(const sampling_params& params, std::uint32_t vocab_size, const token_set& prompt, limits l);
 
-  // Draws the token at `position` (prompt included) from its logits [vocab]. nullopt: the logits have no
-  // finite maximum, or hold a NaN or +inf. `allowed`: as in keep_allowed(); empty: every token may come.
-  // REQUIRES: scratch made for at least as large a vocabulary.
+  // Bytes that a sampler of these parameters has of its own, for an output of at most `max_tokens`.
+  static std::uint64_t bytes_for(const sampling_params& params, std::uint32_t vocab_size,
+                                 std::uint32_t max_tokens) noexcept {
+    return has_penalties(params) ? token_counts::bytes_for(std::min(max_tokens, vocab_size)) : 0;
+  }
+
+  // Draws the token at `position` (prompt included) from its logits [vocab]. nullopt: the logits are not
+  // sound() or, if they are, nothing is left of them. `allowed`: as in keep_allowed(); empty: every token may
+  // come. REQUIRES: scratch made for at least as large a vocabulary.
   std::optional<token_id> pick(std::span<const float> logits, std::uint32_t position, sample_scratch& scratch,
                                std::span<const std::uint32_t> allowed = {}) const;
 
@@ -56,13 +64,13 @@ class sampler {
 
   // Whether pick() would change a logit now, apart from `allowed`. If not, there is no bias, and seen() and
   // masked() are empty.
-  bool changes_logits() const noexcept { return lists_ || (accepted_ < min_tokens_ && !endings_.empty()); }
+  bool changes_logits() const noexcept { return lists_ || (accepted_ < min_tokens_ && !masked_.empty()); }
 
   // The tokens that penalties apply to now, and the tokens that cannot be drawn now; for models that draw
   // elsewhere.
-  std::span<const token_counts::entry> seen() const noexcept { return seen_.entries(); }
+  const token_counts& seen() const noexcept { return seen_; }
   std::span<const token_id> masked() const noexcept {
-    return accepted_ < min_tokens_ ? std::span<const token_id>(endings_) : std::span<const token_id>();
+    return accepted_ < min_tokens_ ? masked_ : std::span<const token_id>();
   }
 
  private:
@@ -73,7 +81,8 @@ class sampler {
   bool lists_ = false;  // there are penalties or biases
   sampling_params params_;
   token_counts seen_;  // empty where no penalty is set
-  std::vector<token_id> endings_;
+  token_set endings_;
+  std::span<const token_id> masked_;  // of endings_
 };
 
 }  // namespace weir::core

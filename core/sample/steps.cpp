@@ -60,12 +60,12 @@ float reached_by(std::span<const float> logits, std::uint32_t k) {
 
 }  // namespace
 
-void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen,
-                     const sampling_params& p) {
-  for (const auto& e : seen) {
+void apply_penalties(std::span<float> logits, const token_counts& seen, const sampling_params& p) {
+  const auto repeated = [&](float l) { return l > 0 ? l / p.repetition_penalty : l * p.repetition_penalty; };
+  for (const token_id id : seen.prompt()) at(logits, id) = repeated(at(logits, id));
+  for (const auto& e : seen.output()) {
     float& l = at(logits, e.id);
-    l = l > 0 ? l / p.repetition_penalty : l * p.repetition_penalty;
-    if (e.in_output == 0) continue;
+    if (e.in_prompt == token_counts::not_in_prompt) l = repeated(l);
     l -= p.frequency_penalty * static_cast<float>(e.in_output) + p.presence_penalty;
   }
 }

@@ -40,8 +40,7 @@ constexpr bool better(candidate a, candidate b) {
 // l_i := l_i / r where l_i > 0, l_i * r where not, for every token of prompt and output (r =
 // repetition_penalty); then l_i := l_i - frequency * (times in the output) - presence * (1 where it is in the
 // output).
-void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen,
-                     const sampling_params& p);
+void apply_penalties(std::span<float> logits, const token_counts& seen, const sampling_params& p);
 
 // Whether apply_penalties() would change anything.
 bool has_penalties(const sampling_params& p);
@@ -58,6 +57,9 @@ void keep_allowed(std::span<float> logits, std::span<const std::uint32_t> allowe
 
 // The best token; nullopt: no logit is finite, or one is NaN or +inf.
 std::optional<candidate> largest(std::span<const float> logits);
+
+// Whether a row of logits, as a model computed it, can be drawn from: there is a largest().
+inline bool sound(std::span<const float> logits) { return largest(logits).has_value(); }
 
 // w_i as above, within 1e-6 of it relatively; 0 below 1e-37. REQUIRES: no logit is above top; temperature >
 // 0.

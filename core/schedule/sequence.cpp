@@ -4,11 +4,6 @@
 #include <cassert>
 
 namespace weir::core {
-namespace {
-
-std::uint64_t bit_of(token_id id) { return std::uint64_t{1} << (static_cast<std::uint32_t>(id) % 64); }
-
-}  // namespace
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
     : asked(std::move(j)), root_(root_name(asked.cache_salt, m.kv_type)), last_name_(root_) {
@@ -19,9 +14,8 @@ sequence::sequence(job j, const model_info& m, std::uint32_t longest)
   if (asked.constraint) mask_state_ = mask_state::on_time;
   if (asked.top_logprobs) top_logprobs_ = static_cast<std::int8_t>(*asked.top_logprobs);
   sink_ = asked.sink.get();
-  if (!asked.ignore_eos) endings_ = m.stop_ids;
-  endings_.insert(endings_.end(), asked.stop_token_ids.begin(), asked.stop_token_ids.end());
-  for (const token_id id : endings_) ending_bits_ |= bit_of(id);
+  endings_ = asked.ignore_eos ? asked.stop_token_ids : asked.stop_token_ids.with(m.stop_ids);
+  ending_bits_ = endings_.filter();
 }
 
 void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size) {
@@ -30,8 +24,10 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   ordinal_ = admission;
   computed_at = now;
   if (chooser_) return;
+  if (asked.prompt_ids.empty() && asked.sampling.repetition_penalty != 1)
+    asked.prompt_ids = std::vector<token_id>(asked.prompt.begin(), asked.prompt.end());
   chooser_.emplace(
-      asked.sampling, vocab_size, asked.prompt,
+      asked.sampling, vocab_size, asked.prompt_ids,
       sampler::limits{.max_tokens = max_output_, .min_tokens = asked.min_tokens, .endings = endings_});
   if (constrained()) {
     grammar::job_mask::limits l{.vocab_size = vocab_size,
@@ -100,10 +96,6 @@ bool sequence::accept(token t, const token_table& text, const kernels::draw_logp
   }
   if (output_.size() == max_output_) return last(finish_reason::length);
   return true;
-}
-
-bool sequence::is_ending(token_id id) const noexcept {
-  return (ending_bits_ & bit_of(id)) && std::find(endings_.begin(), endings_.end(), id) != endings_.end();
 }
 
 bool sequence::watch(const token_table& text) {

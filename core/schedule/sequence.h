@@ -76,8 +76,7 @@ struct alignas(128) sequence_step {
   std::int8_t top_logprobs_ = -1;  // job::top_logprobs; negative: the job asked for none
   bool watched_ = false;           // the job has stop strings or max_repeats
   awaited_draws awaited_;
-  // Filter in front of `endings_`: bit id % 64 is set for each of them. A token whose bit is clear is no
-  // ending.
+  // token_set::filter() of `endings_`: a token whose bit is clear is no ending.
   std::uint64_t ending_bits_ = 0;
   std::vector<token> output_;
   token_sink* sink_ = nullptr;  // asked.sink
@@ -132,6 +131,8 @@ class sequence : public sequence_step {
   // taken.
   std::uint32_t decided() const noexcept { return decided_; }
   std::uint32_t delivered() const noexcept { return delivered_; }
+  // Whether its stop ids cannot come yet, because of min_tokens.
+  bool forbids_endings() const noexcept { return output_.size() < min_tokens_ && !endings_.empty(); }
   // What the sink is told at the end. Its times and counts are set by close().
   const ending& how() const noexcept { return how_; }
 
@@ -323,9 +324,11 @@ class sequence : public sequence_step {
     return false;
   }
   void write_tail();
-  bool is_ending(token_id id) const noexcept;
+  bool is_ending(token_id id) const noexcept {
+    return (ending_bits_ & token_set::bit_of(id)) != 0 && endings_.contains(id);
+  }
 
-  std::vector<token_id> endings_;            // stop ids: the job's own and, unless ignore_eos, the model's
+  token_set endings_;                        // stop ids: the job's own and, unless ignore_eos, the model's
   std::shared_ptr<grammar::job_mask> mask_;  // set by the first enter() of a job with a constraint
   std::optional<output_watch> watch_;        // set by the first enter(), if watched_
   untaken_logprobs logprobs_;

@@ -1,10 +1,11 @@
 #include "core/stop/output_watch.h"
 
+#include <utility>
+
 namespace weir::core {
 
-output_watch::output_watch(std::span<const std::string> stops, std::uint32_t max_repeats,
-                           std::uint32_t min_tokens)
-    : min_tokens_(min_tokens), stops_(stops) {
+output_watch::output_watch(stop_strings stops, std::uint32_t max_repeats, std::uint32_t min_tokens)
+    : min_tokens_(min_tokens), stops_(std::move(stops)) {
   if (max_repeats > 0) loops_.emplace(max_repeats);
 }
 

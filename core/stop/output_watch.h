@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "core/stop/repeats.h"
 #include "core/stop/stop_matcher.h"
@@ -28,7 +27,7 @@ class output_watch {
 
   // `max_repeats`: repetitions in a row that end the job; 0: none does. Before the output has `min_tokens`
   // tokens nothing ends it, and stop strings do not begin.
-  output_watch(std::span<const std::string> stops, std::uint32_t max_repeats, std::uint32_t min_tokens);
+  output_watch(stop_strings stops, std::uint32_t max_repeats, std::uint32_t min_tokens);
 
   // Takes the last token of `output`. REQUIRES: take() has seen every token before it, and always said
   // goes_on.

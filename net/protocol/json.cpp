@@ -60,8 +60,11 @@ core::result<std::vector<std::int64_t>> read_integers(std::string_view name, con
   std::vector<std::int64_t> out;
   out.reserve(v.get_array().size());
   for (const json::value& item : v.get_array()) {
-    auto i = read_integer(fmt::format("{}[{}]", name, out.size()), item);
-    if (!i) return core::bad_param(std::string(name), "{}", i.error().message);
+    const auto i = read_integer(name, item);
+    if (!i) {  // only now, since a list may have very many items
+      const auto wrong = read_integer(fmt::format("{}[{}]", name, out.size()), item);
+      return core::bad_param(std::string(name), "{}", wrong.error().message);
+    }
     out.push_back(*i);
   }
   return out;

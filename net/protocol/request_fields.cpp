@@ -74,6 +74,12 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
   return {};
 }
 
+bool is_spelling(std::string_view text, std::int64_t of) {
+  char spelled[std::numeric_limits<std::int64_t>::digits10 + 2];
+  const auto end = std::to_chars(std::begin(spelled), std::end(spelled), of).ptr;
+  return text == std::string_view(spelled, end);
+}
+
 // Reads {"token id": bias}, the form of OpenAI's API.
 core::result<void> store_sampling(std::string_view name, const json::value& v,
                                   std::vector<std::pair<std::int64_t, double>>& to) {
@@ -86,7 +92,7 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
     std::int64_t id = 0;
     auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
     // One id has one spelling, so that no object has it twice.
-    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() || fmt::format("{}", id) != key) {
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() || !is_spelling(key, id)) {
       return wrong(name, fmt::format("{}: \"{}\" is not a token id", name, shortened(key)));
     }
     auto bias = read_number(name, value);

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/make_job.h"
+#include "core/sample/pipeline.h"
 #include "tests/support/free_turn.h"
 #include "tests/support/manual_clock.h"
 
@@ -231,16 +232,63 @@ TEST_CASE("arrival: with echo each choice has its prompt's text, as it was writt
   }
 }
 
-TEST_CASE("arrival: what a job's parameters take is counted, once for each job") {
-  const auto held = [](std::size_t biases) {
-    arrival_rig r(3);
-    const auto account = std::make_shared<core::memory_account>();
-    r.a.memory = core::memory_hold(account);
-    for (std::size_t i = 0; i < biases; ++i) r.a.asked.sampling.logit_bias.emplace_back(i, 1.0);
-    r.a.bring_in(r.at);
-    return account->used();
-  };
-  CHECK(held(100) - held(0) == 3 * 100 * sizeof(std::pair<core::token_id, float>));
+namespace {
+
+// A request for three choices of each of two prompts, with every list that a request can have.
+struct listed_request : arrival_rig {
+  listed_request() : arrival_rig(6, 6) {
+    a.memory = core::memory_hold(account);
+    a.asked.more_inputs.emplace_back(std::string(50, 'y'));
+    a.asked.stop_token_ids.assign(250'000, 7);
+    a.asked.stop = {std::string(1000, 's'), "end"};
+    a.asked.sampling.logit_bias = {{5, 1.0}, {6, -1.0}};
+    a.asked.sampling.repetition_penalty = 1.2;
+    a.asked.max_tokens = 10;
+  }
+  std::shared_ptr<core::memory_account> account = std::make_shared<core::memory_account>();
+};
+
+}  // namespace
+
+TEST_CASE("arrival: the jobs of a request share its lists, and those of a prompt its tokens") {
+  listed_request r;
+  r.a.bring_in(r.at);
+  r.run();
+  REQUIRE(r.entered.size() == 6);
+  const core::job& first = r.entered[0];
+  CHECK(first.stop_token_ids == core::token_set{7});
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const core::job &j = r.entered[i], &of_prompt = r.entered[i / 3 * 3];
+    CHECK(j.stop_token_ids.ids().data() == first.stop_token_ids.ids().data());
+    CHECK(j.sampling.logit_bias.data() == first.sampling.logit_bias.data());
+    CHECK(j.prompt.data() == of_prompt.prompt.data());
+    CHECK(j.prompt_ids.ids().data() == of_prompt.prompt_ids.ids().data());
+    CHECK(j.prompt.size() == (i < 3 ? 100 : 50));
+    CHECK(j.prompt_ids.size() == 1);
+  }
+}
+
+TEST_CASE("arrival: what jobs share is counted once, until the last of them has ended") {
+  listed_request r;
+  r.a.bring_in(r.at);
+  r.run();
+  const core::job& j = r.entered.at(0);
+  const auto lists = j.stop_token_ids.bytes() + j.stop.bytes() + j.sampling.logit_bias.bytes();
+  const auto prompts = (100 + 50 + 1 + 1) * sizeof(core::token_id);
+  const auto own = job_bytes + core::sampler::bytes_for(j.sampling, 1000, 10);
+  CHECK(own > job_bytes);
+  const auto logs = 6 * r.a.choices[0]->log_bytes;  // these stay with their streams
+  CHECK(r.account->used() == 6 * own + lists + prompts + logs);
+  for (std::size_t i = 0; i < 6; ++i) {
+    r.a.choices[i]->end({});
+    CHECK(r.account->used() == (5 - i) * own + (i < 5 ? lists + prompts : 0) + logs);
+  }
+}
+
+TEST_CASE("arrival: the lists of a request that waits are counted, too") {
+  const listed_request r;
+  CHECK(list_bytes(r.a.asked) >= 250'000 * sizeof(std::int64_t) + 1000);
 }
 
 TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {

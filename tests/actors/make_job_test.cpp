@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <numeric>
 
 #include "tests/support/free_turn.h"
 
@@ -83,6 +84,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds::max(); }},
       {"cache_salt", [](auto& r) { r.cache_salt.assign(257, 's'); }},
       {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
+      {"stop_token_ids", [](auto& r) { r.stop_token_ids.resize(1001), r.stop_token_ids.back() = -1; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},
       {"stop_sequences", [](auto& r) { r.stop = {""}, r.stop_param = "stop_sequences"; }},
@@ -113,6 +115,61 @@ TEST_CASE("a value out of its range is refused, naming the field") {
     CHECK(j.error().param == field);
     CHECK(j.error().message.find(field) != std::string::npos);
   }
+}
+
+TEST_CASE("lists are bounded by the different tokens that they name") {
+  sim_model m;
+  m.info.vocab_size = 5000;
+  auto r = text("hi");
+  r.stop_token_ids.assign(250'000, 7);
+  auto j = made(r, m);
+  REQUIRE(j.has_value());
+  CHECK(j->stop_token_ids == core::token_set{7});
+  r.stop_token_ids.resize(1024);
+  std::iota(r.stop_token_ids.begin(), r.stop_token_ids.end(), 100);
+  for (int i = 0; i < 1024; ++i) r.sampling.logit_bias.emplace_back(i, -100.0);
+  CHECK(made(r, m).has_value());
+  SECTION("stop ids") {
+    r.stop_token_ids.push_back(1);
+    j = made(r, m);
+    REQUIRE_FALSE(j.has_value());
+    CHECK(j.error().param == "stop_token_ids");
+    CHECK(j.error().message == "stop_token_ids has 1025 different tokens; at most 1024 are taken");
+  }
+  SECTION("biases") {
+    for (int i = 1024; i < 100'000; ++i) r.sampling.logit_bias.emplace_back(i % 5000, 1.0);
+    j = made(r, m);
+    REQUIRE_FALSE(j.has_value());
+    CHECK(j.error().param == "logit_bias");
+    CHECK(j.error().message == "logit_bias has 100000 tokens; at most 1024 are taken");
+  }
+}
+
+TEST_CASE("a request whose stop ids are the whole vocabulary may not forbid them by min_tokens") {
+  sim_model m;
+  m.info.vocab_size = GENERATE(1000u, 4096u);
+  m.info.stop_ids = {3, 70000};  // a model's files may name ids that it has no rows for
+  auto r = text("hi");
+  for (std::int64_t id = 0; id < std::int64_t{m.info.vocab_size}; ++id)
+    if (id != 3) r.stop_token_ids.push_back(id);
+  r.min_tokens = 1;
+  const auto j = made(r, m);
+  REQUIRE_FALSE(j.has_value());
+  CHECK(j.error().code == core::errc::invalid_param);
+  CHECK_THAT(j.error().message, Catch::Contains("min_tokens") && Catch::Contains("stop_token_ids"));
+  r.stop_token_ids.resize(900);
+  CHECK(made(r, m).has_value());
+}
+
+TEST_CASE("a job has the model's own stop ids beside its own, but where it ignores them") {
+  sim_model m;
+  m.info.stop_ids = {7};
+  auto r = text("hi");
+  CHECK(made(r, m)->stop_token_ids.ids().data() == m.info.stop_ids.ids().data());
+  r.stop_token_ids = {9, 5, 9};
+  CHECK(made(r, m)->stop_token_ids == core::token_set{5, 7, 9});
+  r.ignore_eos = true;
+  CHECK(made(r, m)->stop_token_ids == core::token_set{5, 9});
 }
 
 TEST_CASE("the edges of each range are taken") {

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <numeric>
 
 #include "core/engine.h"
 #include "core/schedule/prompt_budget.h"
@@ -121,7 +122,54 @@ void check_steps(bool ahead) {
   CHECK(sink->with_logprobs > 5000);
 }
 
+// How often an engine allocates while it takes 64 jobs and computes their first step.
+std::uint64_t allocations_to_begin(const job& each) {
+  manual_clock clock;
+  auto c = small_config();
+  c.kv_pages = 4096;
+  c.max_batch = 64;
+  auto m = std::make_unique<steady_model>();
+  m->change_info().stop_ids = {5, 17};
+  engine e(std::move(m), token_table(*letters(1000)), c, clock);
+  std::vector<job> jobs(64, each);
+  for (std::uint64_t n = 0; n < jobs.size(); ++n) {
+    jobs[n].id = {1, n};
+    jobs[n].sampling.choice = static_cast<std::uint32_t>(n);
+    jobs[n].sink = std::make_shared<counting_sink>();
+  }
+  const auto before = allocations.load();
+  for (job& j : jobs) e.submit(std::move(j));
+  e.step();
+  const auto after = allocations.load();
+  CHECK(e.counts().decoding + e.counts().prefilling == 64);
+  return after - before;
+}
+
 }  // namespace
+
+TEST_CASE("what 64 choices of a request share is neither copied nor made ready by their engine") {
+  job plain;
+  plain.prompt = std::vector<token_id>(40, 7);
+  plain.max_tokens = 20;
+  plain.min_tokens = 5;
+  plain.sampling.repetition_penalty = 1.2f;
+  plain.prompt_ids = {7};
+  plain.sampling.logit_bias = {{1, 1.0f}};
+  plain.stop = {"qqq"};
+  plain.stop_token_ids = {5, 17};
+  job full = plain;
+  std::vector<token_id> ids(900);
+  std::iota(ids.begin(), ids.end(), 1);
+  std::vector<std::pair<token_id, float>> biases;
+  for (const token_id id : ids) biases.emplace_back(id, -1.0f);
+  std::vector<std::string> strings;
+  for (int i = 0; i < 64; ++i) strings.push_back(std::string(1000, '#') + std::to_string(i));
+  full.prompt_ids = ids;
+  full.stop_token_ids = ids;
+  full.sampling.logit_bias = biases;
+  full.stop = strings;
+  CHECK(allocations_to_begin(full) == allocations_to_begin(plain));
+}
 
 TEST_CASE("a step of running sequences allocates nothing") { check_steps(false); }
 

@@ -72,9 +72,10 @@ class crowd {
     const std::uint64_t n = started_++;
     job j = rig_.job(n, pick(1, 600), 1);
     const std::uint32_t kind = pick(0, prompt_kinds - 1), tokens = pick(1, 160);
-    j.prompt.clear();  // kinds of prompts begin alike, so that jobs share pages
+    std::vector<token_id> text;  // kinds of prompts begin alike, so that jobs share pages
     for (std::uint32_t i = 0; i < tokens; ++i)
-      j.prompt.push_back(static_cast<token_id>((kind * 31 + i * 7) % 250));
+      text.push_back(static_cast<token_id>((kind * 31 + i * 7) % 250));
+    j.prompt = std::move(text);
     j.priority = static_cast<int>(pick(0, 2));
     j.key = pick(0, 3);
     life& it = jobs_[n];

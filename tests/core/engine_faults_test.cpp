@@ -1,7 +1,9 @@
 // Cancelling in every state, slow and departed readers, and faults.
 #include <new>
+#include <numeric>
 
 #include "core/engine.h"
+#include "tests/support/constraints.h"
 #include "tests/support/engine_rig.h"
 
 namespace weir::tests::engine_faults_test {
@@ -167,6 +169,80 @@ TEST_CASE("jobs that end in bad logits are counted until one comes to its own en
   CHECK(rig.engine->bad_endings() == 3);
   CHECK(run(9, 1) == finish_reason::length);
   CHECK(rig.engine->bad_endings() == 0);
+}
+
+namespace {
+
+// Jobs that forbid every token, each in its own way, beyond what can be seen before they are computed.
+std::vector<job> impossible_jobs(const engine_rig& rig) {
+  std::vector<token_id> all(61), letters_ab{0, 1};
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<job> out;
+  out.reserve(5);  // references stay valid
+  const auto add = [&]() -> job& { return out.emplace_back(rig.job(100 + out.size(), 20)); };
+  job& everything = add();
+  everything.stop_token_ids = all;
+  everything.min_tokens = 1;
+  job& later = add();
+  later.stop_token_ids = all;
+  later.min_tokens = 20;
+  later.top_logprobs = 3;
+  job& clash = add();
+  clash.constraint = fresh_constraint("[ab]", views_of(letters(61)));
+  clash.stop_token_ids = letters_ab;
+  clash.min_tokens = 2;
+  job& forced = add();
+  forced.constraint = fresh_constraint("a", views_of(letters(61)));
+  forced.stop_token_ids = letters_ab;
+  forced.min_tokens = 2;
+  job& forced_and_told = add();
+  forced_and_told = forced;
+  forced_and_told.id = rig.id(100 + out.size());
+  forced_and_told.top_logprobs = 2;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a job that forbids every token ends with an error of its own, and says nothing of the model") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    engine_rig rig(small_config(), how);
+    rig.toy->some_rows_unwanted = true;
+    const auto alone = rig.solo(rig.job(1, 20));
+    for (int round = 0; round < 8; ++round) {
+      const auto good = rig.submit(rig.job(1, 20));
+      std::vector<std::shared_ptr<recording_sink>> bad;
+      for (job& j : impossible_jobs(rig)) bad.push_back(rig.submit(std::move(j)));
+      rig.run();
+      for (const auto& sink : bad) {
+        CAPTURE(&sink - bad.data());
+        CHECK(sink->end->reason == finish_reason::error);
+        REQUIRE(sink->end->fault);
+        INFO(sink->end->fault->message);
+        CHECK(sink->end->fault->code == errc::invalid_param);
+        CHECK(sink->end->fault->param == "min_tokens");
+        CHECK(sink->end->fault->message.find("min_tokens") != std::string::npos);
+        CHECK(sink->tokens.empty());
+      }
+      CHECK(good->ids() == alone);
+      CHECK(rig.engine->bad_endings() == 0);
+    }
+  }
+}
+
+TEST_CASE("logits that are not finite are the model's fault, whatever their job forbids") {
+  engine_rig rig;
+  rig.toy->broken = [](std::uint64_t, std::uint32_t) { return true; };
+  std::uint32_t counted = 0;
+  for (job& j : impossible_jobs(rig)) {
+    if (j.constraint) continue;
+    const auto sink = rig.submit(std::move(j));
+    rig.run();
+    CHECK(sink->end->fault->code == errc::internal);
+    CHECK(rig.engine->bad_endings() == ++counted);
+  }
+  CHECK(counted == 2);
 }
 
 TEST_CASE("a device's fault ends every job with it, and every later one") {

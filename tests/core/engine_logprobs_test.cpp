@@ -151,7 +151,7 @@ std::vector<std::vector<float>> rows_behind(const std::vector<token_id>& prompt)
   std::vector<std::vector<float>> out;
   for (std::size_t n = 1; n < prompt.size(); ++n) {
     job j = rig.job(n, 1);
-    j.prompt.assign(prompt.begin(), prompt.begin() + std::ptrdiff_t(n));
+    j.prompt = std::vector<token_id>(prompt.begin(), prompt.begin() + std::ptrdiff_t(n));
     rig.submit(std::move(j));
     rig.run();
     out.push_back(rows->at({n, static_cast<std::uint32_t>(n)}));
@@ -201,7 +201,7 @@ TEST_CASE("logprobs of a prompt are those of its rows, whatever the batch and th
       const auto second = rig.submit(scored(2, 0)), third = rig.submit(scored(3, 7));
       for (std::uint64_t n = 4; n < 12; ++n) {
         job j = rig.job(n, 60);
-        if (n % 2) j.prompt.assign(prompt.begin(), prompt.begin() + 100);
+        if (n % 2) j.prompt = std::vector<token_id>(prompt.begin(), prompt.begin() + 100);
         others.push_back(rig.submit(std::move(j)));
         rig.step();
       }
@@ -259,7 +259,8 @@ TEST_CASE("logprobs of every reference model are the reference's, on the referen
         const golden_logits& wanted = g.at[n];
         CAPTURE(wanted.position);
         job j = rig.job(n, 1);
-        j.prompt.assign(g.input_ids.begin(), g.input_ids.begin() + std::ptrdiff_t(wanted.position) + 1);
+        const auto behind = g.input_ids.begin() + std::ptrdiff_t(wanted.position) + 1;
+        j.prompt = std::vector<token_id>(g.input_ids.begin(), behind);
         j.ignore_eos = true;
         j.sampling.temperature = 0;
         j.sampling.logit_bias = {{wanted.ids[3], 100.0f}};  // what is drawn is not the likeliest

@@ -39,10 +39,12 @@ job random_job(std::mt19937& r, std::uint64_t n) {
   job j;
   j.id = engine_rig::id(n);
   const auto text = r() % 3;
+  std::vector<token_id> prompt;
   for (std::size_t i = 0, most = r() % 180; i < most; ++i)
-    j.prompt.push_back(static_cast<token_id>((text * 11 + i * i + 3 * i) % 60));
+    prompt.push_back(static_cast<token_id>((text * 11 + i * i + 3 * i) % 60));
   for (std::size_t i = 0, most = 1 + r() % 12; i < most; ++i)
-    j.prompt.push_back(static_cast<token_id>(r() % 60));
+    prompt.push_back(static_cast<token_id>(r() % 60));
+  j.prompt = std::move(prompt);
   j.max_tokens = r() % 8 == 0 ? 1 : 1 + r() % (r() % 3 == 0 ? 40 : 300);
   j.sampling.seed = n;
   j.sampling.temperature = r() % 3 == 0 ? 0.0f : 0.9f;
@@ -336,8 +338,9 @@ TEST_CASE("overlapped steps: a page that decoding filled is found by the next pr
   auto a = rig.submit(first);
   rig.run();
   auto second = rig.job(2, 4, 0);
-  second.prompt = first.prompt;
-  for (const auto id : a->ids()) second.prompt.push_back(id);
+  std::vector<token_id> both(first.prompt.begin(), first.prompt.end());
+  for (const auto id : a->ids()) both.push_back(id);
+  second.prompt = std::move(both);
   auto b = rig.submit(second);
   rig.run();
   CHECK(b->end->cached_tokens >= 128);

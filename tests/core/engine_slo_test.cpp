@@ -50,7 +50,9 @@ struct crowd {
     job j;
     j.id = {7, jobs};
     std::mt19937 text(static_cast<unsigned>(jobs));
-    for (std::uint32_t i = 0; i < prompt; ++i) j.prompt.push_back(static_cast<token_id>(text() % 256));
+    std::vector<token_id> ids;
+    for (std::uint32_t i = 0; i < prompt; ++i) ids.push_back(static_cast<token_id>(text() % 256));
+    j.prompt = std::move(ids);
     j.max_tokens = tokens;
     j.sampling.seed = jobs++;
     j.created = spent.now();

@@ -84,8 +84,10 @@ struct engine_rig {
   core::job job(std::uint64_t n, std::uint32_t max_tokens = 16, std::size_t prompt = 5) const {
     core::job j;
     j.id = id(n);
+    std::vector<core::token_id> text;
     for (std::size_t i = 0; i < prompt; ++i)
-      j.prompt.push_back(static_cast<core::token_id>((n * 7 + i * 3) % 60));
+      text.push_back(static_cast<core::token_id>((n * 7 + i * 3) % 60));
+    j.prompt = std::move(text);
     j.max_tokens = max_tokens;
     j.sampling.seed = n;
     j.created = clock.now();

@@ -20,8 +20,10 @@ namespace weir::tests {
 inline core::job numbered_job(std::uint64_t n, std::uint32_t prompt, std::uint32_t max_tokens = 16) {
   core::job j;
   j.id = {7, n};
+  std::vector<core::token_id> text;
   for (std::uint32_t i = 0; i < prompt; ++i)
-    j.prompt.push_back(static_cast<core::token_id>((n + i * (n + 1)) % 60));
+    text.push_back(static_cast<core::token_id>((n + i * (n + 1)) % 60));
+  j.prompt = std::move(text);
   j.max_tokens = max_tokens;
   j.sink = std::make_shared<recording_sink>();
   return j;

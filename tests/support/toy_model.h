@@ -15,6 +15,7 @@
 
 #include "core/model/model.h"
 #include "core/sample/logprobs.h"
+#include "core/sample/steps.h"
 
 namespace weir::tests {
 
@@ -105,7 +106,7 @@ class toy_model final : public core::model {
       if (script) keep_only(row, script(d.seed, d.position - d.prompt_tokens));
       if (broken && broken(d.seed, d.position - d.prompt_tokens)) row[0] = std::nanf("");
       const auto id = d.from->pick(row, d.position, scratch_, d.allowed);
-      out[i] = id ? core::drawn{*id, false} : core::drawn{-1, true};
+      out[i] = {.id = id.value_or(-1), .fault = !core::sound(row), .nothing_left = !id && core::sound(row)};
       if (d.top_logprobs < 0 || !id) continue;
       logprobs_.resize(std::max(logprobs_.size(), draws.size()));
       core::compute_logprobs(row, *id, static_cast<std::uint32_t>(d.top_logprobs), scratch_, logprobs_[i]);

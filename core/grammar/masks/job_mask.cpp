@@ -123,7 +123,8 @@ void job_mask::find_forced() {
 }
 
 bool job_mask::add_forced(token_id id) {
-  if (static_cast<std::uint32_t>(id) >= limits_.vocab_size || !cursor_.accept(id)) return false;
+  if (static_cast<std::uint32_t>(id) >= limits_.vocab_size) return false;
+  if ((is_early() && limits_.endings.contains(id)) || !cursor_.accept(id)) return false;
   forced_.push_back(id);
   remember(id);
   return true;
@@ -145,9 +146,9 @@ void job_mask::write(const token_mask& m) {
   m.write(allowed_);
   if (limits_.vocab_size % 32 != 0) allowed_[words_ - 1] &= (1u << limits_.vocab_size % 32) - 1;
   const auto rows = static_cast<token_id>(limits_.vocab_size);
-  const bool early = tokens() < limits_.min_tokens;
+  const bool early = is_early();
   for (const token_id id : limits_.endings) {
-    if (id < 0 || id >= rows) continue;
+    if (id >= rows) break;
     std::uint32_t& word = allowed_[static_cast<std::uint32_t>(id) / 32];
     const auto bit = 1u << (static_cast<std::uint32_t>(id) % 32);
     if (early)
@@ -158,8 +159,11 @@ void job_mask::write(const token_mask& m) {
   const bool none = std::ranges::all_of(allowed(), [](std::uint32_t w) { return w == 0; });
   const bool whole = cursor_.must_end() || (none && cursor_.may_end());
   place_ = whole ? place::over : place::open;
-  if (!whole && none)
-    fail(errc::internal, fmt::format("no token can go on behind token {} of the constraint", tokens()));
+  if (whole || !none) return;
+  fail(errc::invalid_param,
+       fmt::format("no token can go on behind token {} of the constraint{}", tokens(),
+                   early ? ": min_tokens forbids the model's stop ids and stop_token_ids for now" : ""));
+  if (early) fault_->param = "min_tokens";
 }
 
 void job_mask::write_one(token_id id) {

@@ -30,6 +30,7 @@
 #include "core/error.h"
 #include "core/grammar/cursor.h"
 #include "core/grammar/forcing.h"
+#include "core/token_set.h"
 
 namespace weir::core::grammar {
 
@@ -45,7 +46,7 @@ class job_mask {
     std::uint32_t vocab_size = 0;  // of the model: ids from there on are never allowed
     std::uint32_t min_tokens = 0;  // before the text has this many tokens, `endings` are not allowed
     std::uint32_t max_tokens = 0;   // most tokens of the text, behind which no mask is made; 0: no bound
-    std::vector<token_id> endings;  // ids that end the text where it may end
+    token_set endings;              // ids that end the text where it may end
     forcing force = forcing::canonical;
     // Forced tokens are drawn too, each from a mask that allows only this token: for jobs that ask for the
     // logprobs of every token.
@@ -101,12 +102,14 @@ class job_mask {
   // Does the work if the constraint remembers all of it. False: it does not, and nothing has changed.
   bool work_by_heart();
   void work_afresh();
+  bool is_early() const noexcept { return tokens() < limits_.min_tokens; }
   bool is_last() const noexcept { return limits_.max_tokens > 0 && tokens() >= limits_.max_tokens; }
   // Ends a text that has all its tokens: nothing is forced or allowed.
   void end();
   // Lists the forced tokens and moves the cursor behind them.
   void find_forced();
-  // Adds one forced token. False: the token is not allowed, or the model does not have it.
+  // Adds one forced token. False: the token is not allowed, or the model does not have it, or it ends the
+  // text, and comes too early for that.
   bool add_forced(token_id id);
   // Passes a forced token that was drawn, and makes the mask of the token behind it.
   void pass_drawn();

@@ -75,10 +75,10 @@ class draw_launcher {
   bool collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab);
 
   // The logprobs of draw `i` of the last collect(). Valid until the next begin().
-  // REQUIRES: that draw asked for them and was no fault
+  // REQUIRES: that draw asked for them and gave a token
   const draw_logprobs& logprobs_of(std::uint32_t i) const { return logprobs_.as<draw_logprobs>()[i]; }
 
-  // The token ids of the last draws, [draws] in memory of the device; 0 for a draw that ended as a fault.
+  // The token ids of the last draws, [draws] in memory of the device; 0 for a draw that gave none.
   // They may be read by kernels that come behind those draws on the stream.
   const std::int32_t* ids() const { return ids_.as<std::int32_t>(); }
 

@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads)
   }
   const allowed_tokens allowed{o.allowed_words > 0 ? words + o.allowed_at() : nullptr};
   if (best && allowed.words) best = best_allowed(logits, vocab, allowed, s);
-  decoder_result result{-1, draw_state::fault};
+  decoder_result result{-1, raw_best ? draw_state::nothing_left : draw_state::fault};
   if (best) {
     const float top = logit_of(best);
     if (threadIdx.x == 0) s.id = static_cast<std::int32_t>(id_of(best));

@@ -30,8 +30,8 @@ struct alignas(64) draw_order : draw_numbers {
 //             row until it puts them back; may be null where `words` is null
 //   logits    [rows, vocab], on the device
 //   out       [count], pinned memory; a result is written by one store of 8 bytes
-//   logprobs  [count], pinned memory; those of draws that ask and are no fault, written before their results
-//   ids       [count], on the device: the drawn tokens; 0 where the draw is a fault
+//   logprobs  [count], pinned memory; those of draws that ask and give a token, written before their results
+//   ids       [count], on the device: the drawn tokens; 0 where the draw gives none
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
                  float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
                  draw_logprobs* logprobs, std::int32_t* ids);

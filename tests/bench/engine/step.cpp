@@ -67,8 +67,10 @@ class bench {
   void submit(std::uint64_t n, std::size_t prompt, std::uint64_t text, std::uint32_t max_tokens) {
     job j;
     j.id = {1, ++jobs_};
+    std::vector<token_id> ids;
     for (std::size_t i = 0; i < prompt; ++i)
-      j.prompt.push_back(static_cast<token_id>((text * 7919 + i * i) % 1000));
+      ids.push_back(static_cast<token_id>((text * 7919 + i * i) % 1000));
+    j.prompt = std::move(ids);
     j.max_tokens = max_tokens;
     j.sampling.seed = n;
     j.sink = sink_;

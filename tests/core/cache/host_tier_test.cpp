@@ -166,10 +166,11 @@ TEST_CASE("random mixes with a host tier: the same tokens as without, and the bo
     for (std::uint64_t n = 0; n < 30; ++n) {
       auto j = rig.job(n, 1 + random() % 200, 1);
       const auto kind = random() % 4;
-      j.prompt.clear();
+      std::vector<token_id> text;
       for (std::size_t i = 0, tokens = 1 + random() % 300; i < tokens; ++i)
-        j.prompt.push_back(static_cast<token_id>((kind * 5 + i * i) % 60));
-      if (random() % 4 == 0) j.prompt.back() = static_cast<token_id>(n % 60);
+        text.push_back(static_cast<token_id>((kind * 5 + i * i) % 60));
+      if (random() % 4 == 0) text.back() = static_cast<token_id>(n % 60);
+      j.prompt = std::move(text);
       j.cache_salt = random() % 6 == 0 ? "own" : "";
       all.emplace_back(j, rig.submit(j));
       for (auto steps = random() % 40; steps > 0; --steps) rig.step();

@@ -100,12 +100,15 @@ TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
 
 TEST_CASE("a decoder's faults and failures reach the model") {
   recording_decoder on;
-  on.results = {{5, kernels::draw_state::drawn}, {-1, kernels::draw_state::fault}};
+  on.results = {{5, kernels::draw_state::drawn},
+                {-1, kernels::draw_state::fault},
+                {-1, kernels::draw_state::nothing_left}};
   device_draws conversion;
-  std::vector<drawn> out(2);
+  std::vector<drawn> out(3);
   REQUIRE(conversion.collect(on, out));
-  CHECK((out[0].id == 5 && !out[0].fault));
-  CHECK((out[1].id == -1 && out[1].fault));
+  CHECK((out[0].id == 5 && !out[0].fault && !out[0].nothing_left));
+  CHECK((out[1].id == -1 && out[1].fault && !out[1].nothing_left));
+  CHECK((out[2].id == -1 && !out[2].fault && out[2].nothing_left));
   on.works = false;
   CHECK_FALSE(conversion.begin(on, {}));
   CHECK_FALSE(conversion.collect(on, out));

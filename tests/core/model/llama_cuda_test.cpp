@@ -201,14 +201,16 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       if (r() % 3 == 0) p.repetition_penalty = real(0.5, 2);
       if (r() % 3 == 0) p.frequency_penalty = real(-2, 2);
       if (r() % 3 == 0) p.presence_penalty = real(-2, 2);
+      std::vector<std::pair<token_id, float>> biases;
       if (r() % 4 == 0)
-        for (token_id id = 7; id < 5000; id += 701) p.logit_bias.push_back({id, real(-9, 9)});
+        for (token_id id = 7; id < 5000; id += 701) biases.push_back({id, real(-9, 9)});
       // A bias so large that rounding makes thousands of logits equal.
       if (step % 4 == 1) {
         const float large = std::ldexp(1.0f, i % 2 ? 24 : 26);
-        p.logit_bias.clear();
-        for (token_id id = 0; id < 5000; ++id) p.logit_bias.push_back({id, r() % 9 ? large : 0.0f});
+        biases.clear();
+        for (token_id id = 0; id < 5000; ++id) biases.push_back({id, r() % 9 ? large : 0.0f});
       }
+      p.logit_bias = std::move(biases);
       std::vector<token_id> prompt(50), endings{1, 2, 3};
       for (auto& id : prompt) id = static_cast<token_id>(r() % 5000);
       samplers.emplace_back(p, 5000, prompt, sampler::limits{10, r() % 2 ? 5u : 0u, endings});

@@ -2,8 +2,10 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <numeric>
 
 #include "core/model/load.h"
+#include "core/sample/steps.h"
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
@@ -245,7 +247,7 @@ TEST_CASE(
   sampling_params greedy, forced;
   greedy.temperature = forced.temperature = 0;
   forced.logit_bias = {{42, 1000.0f}};
-  const token_id prompt[] = {5};
+  const token_set prompt{5};
   const sampler plain(greedy, tests::toy_vocab, prompt, {}), biased(forced, tests::toy_vocab, prompt, {});
   const draw draws[] = {{const_cast<sampler*>(&biased), 0, 1, 0, 1},
                         {const_cast<sampler*>(&plain), 1, 1, 0, 1}};
@@ -258,6 +260,48 @@ TEST_CASE(
   m->sample(draws, out).value();
   CHECK(out[0].fault);
   CHECK(!out[1].fault);
+}
+
+TEST_CASE("a draw that forbids every token says that nothing is left, on the host and on a device") {
+  std::vector<token_id> all(tests::toy_vocab);
+  std::iota(all.begin(), all.end(), 0);
+  for (const char* device : {"reference", "cpu", "cuda"}) {
+    CAPTURE(device);
+    const auto backend = make_backend(device, 2);
+    if (!backend) {
+      WARN("skipped on " << device << ": " << backend.error().message);
+      continue;
+    }
+    const auto m = load_toy({}, *backend, 8);
+    tests::driven_sequence first(*m, 0, 2), second(*m, 2, 2), third(*m, 4, 2);
+    batch b;
+    b.tokens = {5, 6, 7};
+    b.slices = {first.slice(0, 1, 0), second.slice(1, 1, 1), third.slice(2, 1, 2)};
+    b.logits_rows = 3;
+    m->forward(b).value();
+    const std::vector<std::uint32_t> only_3 = [] {
+      std::vector<std::uint32_t> words((tests::toy_vocab + 31) / 32);
+      words[0] = 1u << 3;
+      return words;
+    }();
+    sampler early({}, tests::toy_vocab, {}, {.min_tokens = 1, .endings = all});
+    sampler clash({}, tests::toy_vocab, {}, {.min_tokens = 1, .endings = {3}});
+    sampler free({.temperature = 0}, tests::toy_vocab, {}, {});
+    const draw draws[] = {{.from = &early, .logits_row = 0, .position = 1, .prompt_tokens = 1},
+                          {.from = &clash,
+                           .logits_row = 1,
+                           .position = 1,
+                           .prompt_tokens = 1,
+                           .top_logprobs = 2,
+                           .allowed = only_3},
+                          {.from = &free, .logits_row = 2, .position = 1, .prompt_tokens = 1}};
+    drawn out[3];
+    m->sample(draws, out).value();
+    for (int i = 0; i < 2; ++i) CHECK((out[i].nothing_left && !out[i].fault && out[i].id == -1));
+    CHECK((!out[2].nothing_left && !out[2].fault));
+    CHECK(out[2].id == tests::argmax(m->logits(2)));
+    CHECK(sound(m->logits(0)));  // the row is as it was
+  }
 }
 
 // On the host, and on a device where there is one: a page's bytes leave it and come back into another.

@@ -131,7 +131,7 @@ TEST_CASE("a directory's bytes are known before it is loaded, and are what it th
     CHECK(info.page_bytes == summary.page_bytes);
     CHECK(info.page_bytes ==
           2ull * 2 * 2 * 8 * page_tokens * 4);  // layers, k and v, kv_heads, head_dim, tokens, f32
-    CHECK(info.stop_ids == std::vector<token_id>{tests::toy_eos});
+    CHECK(info.stop_ids == token_set{tests::toy_eos});
     CHECK(info.context == 512);
     CHECK(done == total);
     CHECK(total <= info.weight_bytes);  // but for what alignment adds

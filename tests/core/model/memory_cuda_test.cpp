@@ -196,8 +196,10 @@ void compare_pools(const backend_ptr& b) {
       std::vector<std::shared_ptr<tests::recording_sink>> sinks;
       for (std::uint64_t n = 0; n < 24; ++n) {
         auto j = rig.job(n, 90, 200 + 13 * n);
-        for (std::size_t i = 0; i < j.prompt.size(); ++i)
-          j.prompt[i] = static_cast<token_id>((i < 128 ? n % 3 : n) * 977 + i * 31) % 2000;
+        std::vector<token_id> prompt(j.prompt.size());
+        for (std::size_t i = 0; i < prompt.size(); ++i)
+          prompt[i] = static_cast<token_id>((i < 128 ? n % 3 : n) * 977 + i * 31) % 2000;
+        j.prompt = std::move(prompt);
         j.sampling.temperature = n % 2 ? 0.9f : 0.0f;
         sinks.push_back(rig.submit(j));
       }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "core/sample/philox.h"
@@ -142,6 +143,33 @@ TEST_CASE("logits that are not finite are a fault, and masked ones are not") {
   }
   const sampler all_masked({}, 2, {}, {.min_tokens = 1, .endings = std::vector<token_id>{0, 1}});
   CHECK_FALSE(all_masked.pick(std::vector<float>{1, 1}, 0, scratch));
+}
+
+TEST_CASE("where nothing is drawn, the logits tell whether they are to blame or what was asked for") {
+  sample_scratch scratch(40);
+  const std::vector<float> fine(40, 1.0f);
+  std::vector<float> broken = fine;
+  broken[7] = std::nanf("");
+  CHECK(sound(fine));
+  CHECK_FALSE(sound(broken));
+  CHECK_FALSE(sound(std::vector<float>(40, -inf)));
+  std::vector<token_id> all(40);
+  std::iota(all.begin(), all.end(), 0);
+  const std::uint32_t one[] = {1u << 3, 0};
+  for (const float t : {0.0f, 1e-45f, 1.0f}) {
+    const sampler early({.temperature = t}, 40, {}, {.min_tokens = 1, .endings = all});
+    CHECK_FALSE(early.pick(fine, 0, scratch));
+    const sampler clash({.temperature = t}, 40, {}, {.min_tokens = 1, .endings = {3}});
+    CHECK_FALSE(clash.pick(fine, 0, scratch, one));
+    // The largest biases and penalties leave finite logits finite.
+    std::vector<std::pair<token_id, float>> least;
+    for (const token_id id : all) least.emplace_back(id, -100.0f);
+    sampler bent({.temperature = t, .repetition_penalty = 0.01f, .frequency_penalty = 2, .logit_bias = least},
+                 40, all, {.max_tokens = 10});
+    for (int i = 0; i < 10; ++i) bent.accept(3);
+    CHECK(bent.pick(std::vector<float>(40, -1e30f), 0, scratch));
+    CHECK(bent.pick(fine, 0, scratch));
+  }
 }
 
 TEST_CASE("the smallest temperatures and the largest logits do not overflow") {

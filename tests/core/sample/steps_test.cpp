@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -64,24 +65,21 @@ std::vector<token_id> ranking(const std::vector<float>& logits) {
 }  // namespace
 
 TEST_CASE("the repetition penalty divides positive logits and multiplies others, once for each token") {
-  token_counts seen(4);
-  seen.add(0, false);
-  seen.add(1, true);
-  seen.add(1, true);
-  seen.add(2, true);
-  seen.add(2, false);
+  token_counts seen({0, 2}, 4);
+  seen.add(1);
+  seen.add(1);
+  seen.add(2);
   std::vector<float> l{2, -2, 0, 3};
-  apply_penalties(l, seen.entries(), {.repetition_penalty = 2});
+  apply_penalties(l, seen, {.repetition_penalty = 2});
   CHECK(l == std::vector<float>{1, -4, 0, 3});
 }
 
 TEST_CASE("frequency counts the output, presence asks whether, and the prompt is not looked at") {
-  token_counts seen(4);
-  seen.add(0, false);
-  for (int i = 0; i < 3; ++i) seen.add(1, true);
-  seen.add(2, true);
+  token_counts seen({0}, 4);
+  for (int i = 0; i < 3; ++i) seen.add(1);
+  seen.add(2);
   std::vector<float> l{1, 1, 1, 1};
-  apply_penalties(l, seen.entries(), {.frequency_penalty = 0.25f, .presence_penalty = 0.5f});
+  apply_penalties(l, seen, {.frequency_penalty = 0.25f, .presence_penalty = 0.5f});
   CHECK(l == std::vector<float>{1, -0.25f, 0.25f, 1});
 }
 
@@ -194,19 +192,28 @@ TEST_CASE("a draw walks the tokens in order of ids") {
   CHECK(draw_token(many, 1 - 0x1p-53) == 4999);
 }
 
-TEST_CASE("token counts find each token again") {
+TEST_CASE("token counts find each token again, in prompt and output") {
+  struct seen {
+    token_id id;
+    std::uint32_t in_output;
+  };
   std::mt19937 random(5);
-  token_counts counts(500);
-  std::vector<std::uint32_t> expected(500, 0);
+  std::map<token_id, std::uint32_t> expected;
+  std::vector<token_id> prompt;
+  for (int i = 0; i < 200; ++i) prompt.push_back(static_cast<token_id>(random() % 500) * 1024);
+  for (const auto id : prompt) expected[id] = 0;
+  token_counts counts(prompt, 500);
   for (int i = 0; i < 5000; ++i) {
-    const auto id = static_cast<token_id>(random() % 500);
-    const bool output = random() % 3 != 0;
-    counts.add(id * 1024, output);
-    expected[static_cast<std::size_t>(id)] += output;
+    const auto id = static_cast<token_id>(random() % 500) * 1024;
+    counts.add(id);
+    ++expected[id];
   }
-  CHECK(counts.entries().size() == 500);
-  for (const auto& e : counts.entries())
-    CHECK(e.in_output == expected[static_cast<std::size_t>(e.id / 1024)]);
+  CHECK(counts.size() == expected.size());
+  std::vector<seen> listed{{7, 7}};
+  counts.append_to(listed);
+  REQUIRE(listed.size() == 1 + expected.size());
+  CHECK(listed[0].in_output == 7);
+  for (std::size_t i = 1; i < listed.size(); ++i) CHECK(listed[i].in_output == expected.at(listed[i].id));
 }
 
 }  // namespace weir::tests::steps_test
