@@ -33,23 +33,13 @@ asio::awaitable<T> answer_of(Begin& begin) {
                                                                                   asio::use_awaitable);
 }
 
-// Who asks for work on a text, and whether it has left meanwhile.
-struct asker_of_text {
-  const bearer& from;
-  std::shared_ptr<const std::atomic<bool>> left;
-};
-
 // The same for work on a text, call(client, done), which counts for the client's key; `no`: why the key's
 // limits forbid it now, and the answer is nothing.
 template <class T, class Call>
-asio::awaitable<T> counted_answer_of(hub& h, const asker_of_text& who, std::optional<key_refusal>& no,
-                                     Call& call) {
+asio::awaitable<T> counted_answer_of(hub& h, const bearer& from, std::optional<key_refusal>& no, Call& call) {
   auto begin = [&](auto done) {
-    const auto begun = [&](actors::text_client client) {
-      client.left = who.left;
-      call(client, done);
-    };
-    no = begin_text(who.from, h.server().service.now(), begun);
+    const auto begun = [&](const actors::text_client& client) { call(client, done); };
+    no = begin_text(from, h.server().service.now(), begun);
     if (no) asio::post(h.executor(), [done] { done(T(core::make_error(core::errc::overloaded, "limit"))); });
   };
   co_return co_await answer_of<T>(begin);
@@ -125,48 +115,47 @@ reply made_reply(std::shared_ptr<body_parts> source) {
   return r;
 }
 
-asio::awaitable<reply> tokenize(hub& h, std::string_view body, const asker_of_text& who) {
+asio::awaitable<reply> tokenize(hub& h, std::string_view body, const bearer& from) {
   auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, who.from, asked->model)) co_return error_reply(*no);
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
     h.server().service.tokenize(asked->model, std::move(asked->text), asked->add_special, h.executor(),
                                 std::move(done), client);
   };
   std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<actors::tokenized>>(h, who, no, call);
+  auto got = co_await counted_answer_of<core::result<actors::tokenized>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return made_reply(tokenized_body(std::move(*got)));
 }
 
-asio::awaitable<reply> detokenize(hub& h, std::string_view body, const asker_of_text& who) {
+asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& from) {
   auto asked = openai::parse_detokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, who.from, asked->model)) co_return error_reply(*no);
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
     h.server().service.detokenize(asked->model, std::move(asked->ids), h.executor(), std::move(done), client);
   };
   std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<actors::detokenized>>(h, who, no, call);
+  auto got = co_await counted_answer_of<core::result<actors::detokenized>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return made_reply(detokenized_body(std::move(*got)));
 }
 
-asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const asker_of_text& who) {
+asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {
   auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values,
                                 h.limits().strict_fields);
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, who.from, asked->request.model))
-    co_return error_reply(*no);
-  asked->request.who = who.from.who;
+  if (const auto no = judge_model(h.server().service, from, asked->request.model)) co_return error_reply(*no);
+  asked->request.who = from.who;
   const auto warnings = asked->ignored.warnings();
   auto call = [&](const actors::text_client& client, auto done) {
     h.server().service.count_tokens(std::move(asked->request), h.executor(), done, client);
   };
   std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<std::uint32_t>>(h, who, no, call);
+  auto got = co_await counted_answer_of<core::result<std::uint32_t>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return json_reply(anthropic::count_body(*got, warnings));
@@ -408,19 +397,18 @@ reply show_asset(std::string_view target, std::string_view accept_encoding) {
 }
 
 asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
-                                    const bearer& from, std::shared_ptr<const std::atomic<bool>> left) {
-  const asker_of_text who{from, std::move(left)};
+                                    const bearer& from) {
   switch (route.to) {
     case endpoint::list_models:
       co_return list_models(h, from);
     case endpoint::show_model:
       co_return show_model(h, route.id, from);
     case endpoint::tokenize:
-      co_return co_await tokenize(h, body, who);
+      co_return co_await tokenize(h, body, from);
     case endpoint::detokenize:
-      co_return co_await detokenize(h, body, who);
+      co_return co_await detokenize(h, body, from);
     case endpoint::count_tokens:
-      co_return co_await count_tokens(h, body, who);
+      co_return co_await count_tokens(h, body, from);
     case endpoint::issue_token:
       co_return issue_token(h, body, from);
     case endpoint::list_jobs:

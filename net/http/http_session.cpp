@@ -249,16 +249,7 @@ asio::awaitable<bool> http_session::answer(const request& r, const route_match& 
     reply file = show_asset(r.target(), codings.value_or(""));
     co_return co_await write(std::move(file));
   }
-  if (!is_work_on_text(route.to)) {
-    reply got = co_await answer_route(hub_, route, r.body(), from_, nullptr);
-    co_return co_await write(std::move(got));
-  }
-  left_ = std::make_shared<std::atomic<bool>>(false);
-  watch_peer();
-  reply got = co_await answer_route(hub_, route, r.body(), from_, left_);
-  co_await stop_watching();
-  left_.reset();
-  if (state_.at() == http_state::phase::client_gone) co_return false;
+  reply got = co_await answer_route(hub_, route, r.body(), from_);
   co_return co_await write(std::move(got));
 }
 

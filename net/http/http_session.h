@@ -83,9 +83,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void read_within(std::chrono::milliseconds most);
 
   // http_watch.cpp. Until stop_watching() has returned, bytes from the client are read into buffer_. news_ is
-  // notified and left_ set when the client is gone.
+  // notified when the client is gone.
   void watch_peer();
-  void note_end();
   void watched(boost::system::error_code ec, std::size_t bytes);
   boost::asio::awaitable<void> stop_watching();
 
@@ -98,7 +97,6 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;  // bounded: a header, the framing of a body, or bytes sent ahead
   std::shared_ptr<wake> news_;
-  std::shared_ptr<std::atomic<bool>> left_;  // tells the text pool; null while no text is worked on
   bearer from_;       // who sends the request, by its header alone; nobody between requests
   answer_form form_;  // of the answer to it
   http_state state_;

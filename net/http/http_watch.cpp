@@ -1,7 +1,6 @@
-// Watches whether the client of a completion, or of work on a text, is still connected. A read is pending
-// meanwhile. A FIN or a reset ends the job or the work, even if bytes of another request come before it. Such
-// bytes stay in the buffer as the beginning of the next request. If they fill the buffer while a job runs,
-// the connection is closed.
+// Watches whether the client of a completion is still connected. A read is pending while the job runs. A FIN
+// or a reset ends the job, even if bytes of another request come before it. Such bytes stay in the buffer as
+// the beginning of the next request. If they fill the buffer, the connection is closed.
 //
 // A FIN is reported by one read only; another read would wait for the whole keep-alive time. A FIN that
 // arrives while the last read is being cancelled is therefore remembered, and the connection ends after the
@@ -17,13 +16,9 @@ using boost::system::error_code;
 
 void http_session::watch_peer() {
   const std::size_t room = buffer_.max_size() - buffer_.size();
-  if (room == 0 && left_) {  // work on a text is short, and goes on unwatched
-    if (state_.end_watch()) state_.watch_read_ended(http_state::watch_read::cancelled);
-    return;
-  }
   if (room == 0) {
     state_.client_left();
-    return note_end();
+    return news_->notify();
   }
   stream_.socket().async_read_some(
       buffer_.prepare(room),
@@ -38,12 +33,6 @@ void http_session::watched(error_code ec, std::size_t bytes) {
     if (core::contained(hub_.server().seen, "watching a client", [this] { watch_peer(); })) return;
     state_.client_left();
   }
-  note_end();
-}
-
-// The read of the watch has ended, or there is none.
-void http_session::note_end() {
-  if (left_ && state_.at() == http_state::phase::client_gone) left_->store(true, std::memory_order_relaxed);
   news_->notify();
 }
 
