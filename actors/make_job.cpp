@@ -228,8 +228,8 @@ result<core::job> job_without_prompt(const request& r, const served_model& m) {
   return j;
 }
 
-result<void> take_prompt(core::job& j, const request& r, const served_model& m,
-                         core::turn& at, std::chrono::local_seconds now) {
+result<void> take_prompt(core::job& j, const request& r, const served_model& m, core::turn& at,
+                         std::chrono::local_seconds now) {
   auto prompt = prompt_of(r, m, at, now);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -46,8 +45,6 @@ using job_accounts = std::array<std::shared_ptr<job_account>, 2>;
 struct text_client {
   std::uint64_t key = 0;  // as principal::key
   job_accounts accounts;
-  std::shared_ptr<const std::atomic<bool>>
-      left;  // the client has, so that the work ends; null: it never does
 };
 
 class job_witness;

@@ -4,16 +4,6 @@
 #include "actors/service_parts.h"
 
 namespace weir::actors {
-namespace {
-
-// The pool's question for a client whose text is worked on without a job.
-std::function<bool()> unwanted_by(const text_client& who) {
-  if (!who.left) return {};
-  return [left = who.left] { return left->load(std::memory_order_relaxed); };
-}
-
-}  // namespace
-
 void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
                        std::function<void(core::result<tokenized>)> done, const text_client& from) {
   using answer = core::result<tokenized>;
@@ -27,7 +17,6 @@ void service::tokenize(std::string model, std::string text, bool add_special, ex
   work.key = from.key;
   work.bytes = held->text.size();
   if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
-  work.unwanted = unwanted_by(from);
   work.run = [counted, p = p_.get(), model = std::move(model), held, add_special, ex, done](core::turn& at) {
     const auto m = p->list.find(model);
     if (!m) return post_call(ex, done, answer(m.error()));
@@ -58,7 +47,6 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
   auto held = std::make_shared<held_request>(std::move(r), p_->memory, from.accounts, p_->time);
   text_pool::task work;
   work.key = from.key;
-  work.unwanted = unwanted_by(from);
   work.bytes = held->asked.bytes ? *held->asked.bytes : input_bytes(held->asked);
   const bool is_long = work.bytes > longest_text_here;
   if (!held->memory.resize(work.bytes)) {
@@ -92,7 +80,6 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
   work.key = from.key;
   work.bytes = held->ids.size() * sizeof(std::int64_t);
   if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
-  work.unwanted = unwanted_by(from);
   work.run = [counted, p = p_.get(), model = std::move(model), held, ex, done](core::turn&) {
     counted->used(held->ids.size());
     const auto m = p->list.find(model);

@@ -34,7 +34,7 @@ inline std::uint64_t parsing_bytes(std::string_view text) {
 
 // Who sent a text, and who waits for it.
 struct text_sender {
-  std::uint64_t key = 0;                              // actors::principal::key
+  std::uint64_t key = 0;                               // actors::principal::key
   std::shared_ptr<const std::atomic<bool>> left = {};  // true: nobody waits any more; null: that is not known
 };
 
@@ -71,8 +71,8 @@ struct sent_text {
 // pool or the account of memory has no room; unavailable, where the client has gone.
 template <class T, class Parse>
 boost::asio::awaitable<std::shared_ptr<sent_text<T>>> read_sent(actors::service& s, text_sender from,
-                                                           actors::executor shard, std::string text,
-                                                           Parse parse) {
+                                                                actors::executor shard, std::string text,
+                                                                Parse parse) {
   auto of = std::make_shared<sent_text<T>>(std::move(text), s.memory());
   if (!is_long(of->text)) {
     of->said = parse(std::string_view(of->text));

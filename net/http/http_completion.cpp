@@ -266,6 +266,8 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
   if (form_.version < 11) state_.end_after_answer();
+  events_began_ = true;
+  probe_at_.reset();  // events take the place of probes
   const answer_headers limits = rate_limit_headers(from_, hub_.server().service.now());
   pieces_header head = header_of(events_reply(), form_, limits, state_.goes_on());
   co_await sender_.begin(std::move(head));

@@ -21,23 +21,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Who asks for work on a text, and whether it has left meanwhile.
-struct asker_of_text {
-  const bearer& from;
-  std::shared_ptr<const std::atomic<bool>> left;
-};
-
 // Waits for work on a text, call(client, done), which counts for the client's key; `no`: why the key's
 // limits forbid it now, and the answer is nothing.
 template <class T, class Call>
-asio::awaitable<T> counted_answer_of(hub& h, const asker_of_text& who, std::optional<key_refusal>& no,
-                                     Call& call) {
+asio::awaitable<T> counted_answer_of(hub& h, const bearer& from, std::optional<key_refusal>& no, Call& call) {
   auto begin = [&](auto done) {
-    const auto begun = [&](actors::text_client client) {
-      client.left = who.left;
-      call(client, done);
-    };
-    no = begin_text(who.from, h.server().service.now(), begun);
+    const auto begun = [&](const actors::text_client& client) { call(client, done); };
+    no = begin_text(from, h.server().service.now(), begun);
     if (no) asio::post(h.executor(), [done] { done(T(core::make_error(core::errc::overloaded, "limit"))); });
   };
   co_return co_await called_back<T>(begin);
@@ -115,66 +105,66 @@ reply made_reply(std::shared_ptr<body_parts> source) {
 
 // Parses a body by parse(text, most values).
 template <class T, class Parse>
-asio::awaitable<std::shared_ptr<sent_text<T>>> read_body_of(hub& h, const asker_of_text& who, std::string body,
+asio::awaitable<std::shared_ptr<sent_text<T>>> read_body_of(hub& h, const bearer& from, std::string body,
                                                             Parse parse) {
   const auto within = [parse, most = h.limits().json_values](std::string_view text) {
     return parse(text, most);
   };
-  text_sender sender{who.from.who.key, who.left};
+  text_sender sender{from.who.key};
   co_return co_await read_sent<T>(h.server().service, std::move(sender), h.executor(), std::move(body),
                                   within);
 }
 
-asio::awaitable<reply> tokenize(hub& h, std::string body, const asker_of_text& who) {
+asio::awaitable<reply> tokenize(hub& h, std::string body, const bearer& from) {
   auto read =
-      co_await read_body_of<openai::text_to_tokenize>(h, who, std::move(body), openai::parse_tokenize);
+      co_await read_body_of<openai::text_to_tokenize>(h, from, std::move(body), openai::parse_tokenize);
   auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, who.from, asked->model)) co_return error_reply(*no);
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
     read->memory.force(0);
     h.server().service.tokenize(asked->model, std::move(asked->text), asked->add_special, h.executor(),
                                 std::move(done), client);
   };
   std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<actors::tokenized>>(h, who, no, call);
+  auto got = co_await counted_answer_of<core::result<actors::tokenized>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return made_reply(tokenized_body(std::move(*got)));
 }
 
-asio::awaitable<reply> detokenize(hub& h, std::string body, const asker_of_text& who) {
+asio::awaitable<reply> detokenize(hub& h, std::string body, const bearer& from) {
   auto read =
-      co_await read_body_of<openai::ids_to_detokenize>(h, who, std::move(body), openai::parse_detokenize);
+      co_await read_body_of<openai::ids_to_detokenize>(h, from, std::move(body), openai::parse_detokenize);
   auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, who.from, asked->model)) co_return error_reply(*no);
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto call = [&](const actors::text_client& client, auto done) {
     read->memory.force(0);
     h.server().service.detokenize(asked->model, std::move(asked->ids), h.executor(), std::move(done), client);
   };
   std::optional<key_refusal> no;
-  auto got = co_await counted_answer_of<core::result<actors::detokenized>>(h, who, no, call);
+  auto got = co_await counted_answer_of<core::result<actors::detokenized>>(h, from, no, call);
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
   co_return made_reply(detokenized_body(std::move(*got)));
 }
 
-asio::awaitable<reply> count_tokens(hub& h, std::string body, const asker_of_text& who) {
+asio::awaitable<reply> count_tokens(hub& h, std::string body, const bearer& from) {
   const auto parse = [strict = h.limits().strict_fields](std::string_view text, std::size_t most) {
     return anthropic::parse(anthropic::route::count_tokens, text, most, strict);
   };
-  auto read = co_await read_body_of<anthropic::parsed_request>(h, who, std::move(body), parse);
+  auto read = co_await read_body_of<anthropic::parsed_request>(h, from, std::move(body), parse);
   auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
   const auto warnings = asked->ignored.warnings();
   auto call = [&](const actors::text_client& client, auto done) {
-    asked->request.who = who.from.who;
+    asked->request.who = from.who;
     h.server().service.count_tokens(std::move(asked->request), h.executor(), done, client);
   };
-  std::optional<key_refusal> no = judge_model(h.server().service, who.from, asked->request.model);
+  std::optional<key_refusal> no = judge_model(h.server().service, from, asked->request.model);
   core::result<std::uint32_t> got = 0u;
-  if (!no) got = co_await counted_answer_of<core::result<std::uint32_t>>(h, who, no, call);
+  if (!no) got = co_await counted_answer_of<core::result<std::uint32_t>>(h, from, no, call);
   done_with(h.server().service, std::move(read));
   if (no) co_return error_reply(*no);
   if (!got) co_return error_reply(got.error());
@@ -383,8 +373,7 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
 // ---- browser tokens
 
 asio::awaitable<reply> issue_token(hub& h, std::string body, const bearer& from) {
-  const asker_of_text who{from, nullptr};
-  auto read = co_await read_body_of<token_request>(h, who, std::move(body), parse_token_request);
+  auto read = co_await read_body_of<token_request>(h, from, std::move(body), parse_token_request);
   auto& asked = *read->said;
   if (!asked) co_return error_reply(asked.error());
   if (auto& model = asked->claims.model; !model.empty()) {
@@ -428,20 +417,18 @@ reply show_asset(std::string_view target, std::string_view accept_encoding) {
   return r;
 }
 
-asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string body,
-                                    const bearer& from, std::shared_ptr<const std::atomic<bool>> left) {
-  const asker_of_text who{from, std::move(left)};
+asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string body, const bearer& from) {
   switch (route.to) {
     case endpoint::list_models:
       co_return list_models(h, from);
     case endpoint::show_model:
       co_return show_model(h, route.id, from);
     case endpoint::tokenize:
-      co_return co_await tokenize(h, std::move(body), who);
+      co_return co_await tokenize(h, std::move(body), from);
     case endpoint::detokenize:
-      co_return co_await detokenize(h, std::move(body), who);
+      co_return co_await detokenize(h, std::move(body), from);
     case endpoint::count_tokens:
-      co_return co_await count_tokens(h, std::move(body), who);
+      co_return co_await count_tokens(h, std::move(body), from);
     case endpoint::issue_token:
       co_return co_await issue_token(h, std::move(body), from);
     case endpoint::list_jobs:

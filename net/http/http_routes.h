@@ -4,7 +4,6 @@
 // Thread safety: called on the hub's shard.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <memory>
 
@@ -14,10 +13,9 @@
 
 namespace weir::net {
 
-// Waits for nothing but answers of the service. `body`: body of a POST. `from`: the client. `left`: the
-// client of a route that is_work_on_text() has, so that the work ends; else null.
+// Waits for nothing but answers of the service. `body`: body of a POST. `from`: the client.
 boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string body,
-                                           const bearer& from, std::shared_ptr<const std::atomic<bool>> left);
+                                           const bearer& from);
 // A file of the page. `accept_encoding`: what the client's header of this name says.
 reply show_asset(std::string_view target, std::string_view accept_encoding);
 

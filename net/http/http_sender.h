@@ -21,6 +21,9 @@
 
 namespace weir::net {
 
+// What a client that waits is told while there is no answer yet. Only for HTTP/1.1.
+inline constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
+
 class http_sender {
  public:
   // `stream` must outlive the sender. `account`: of the memory of clients.
@@ -40,6 +43,11 @@ class http_sender {
   boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
   // The pieces are events, from now to end_events().
   void begin_events() { silence_.emplace(keep_alive_); }
+  // No stream is silent for longer than this from now on.
+  void speak_every(std::chrono::milliseconds most) {
+    if (keep_alive_.count() == 0 || most < keep_alive_) keep_alive_ = most;
+    if (silence_) begin_events();
+  }
   // Whether the stream has been silent for so long that something has to be sent. Says so once.
   bool silent_too_long() noexcept { return silence_ && silence_->take(); }
   void end_events() noexcept { silence_.reset(); }
@@ -52,7 +60,7 @@ class http_sender {
 
   boost::beast::tcp_stream& stream_;
   send_progress progress_;
-  const std::chrono::milliseconds keep_alive_;
+  std::chrono::milliseconds keep_alive_;   // longest silence of a stream; 0: any
   std::optional<stream_silence> silence_;  // while events are streamed
   bool chunked_ = true;                    // the pieces; else the connection's end is their end
   core::memory_hold waiting_;              // of the bytes that are being written

@@ -82,6 +82,7 @@ asio::awaitable<bool> http_session::one_request() {
   p.body_limit(boost::none);  // judged at the gate, so that the refusal can be read
   form_ = {};
   form_.request_id = random_hex();
+  events_began_ = false;
   state_.await_request();
   from_ = {};
   memory_.force(connection_bytes);
@@ -156,7 +157,7 @@ asio::awaitable<void> http_session::skip_empty_line(error_code& ec) {
 // longer framing, and for a piece of framing that is longer than the buffer, `ec` is buffer_overflow.
 asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
   if (!p.is_done() && form_.version >= 11 && beast::iequals(p.get()[http::field::expect], "100-continue")) {
-    co_await sender_.write_bytes("HTTP/1.1 100 Continue\r\n\r\n");
+    co_await sender_.write_bytes(continue_line);
   }
   if (!memory_.resize(connection_bytes + announced_bytes(p))) {
     ec = make_error_code(boost::system::errc::not_enough_memory);
@@ -192,6 +193,9 @@ void http_session::tick() {
   const auto now = std::chrono::steady_clock::now();
   if (sender_.tick(now)) news_->notify();
   if (state_.overdue(now)) stream_.cancel();
+  if (!probe_at_ || now < *probe_at_ || probe()) return;
+  state_.client_left();
+  note_end();
 }
 
 asio::awaitable<bool> http_session::turn_away(parser& p, turned_away no) {
@@ -252,16 +256,7 @@ asio::awaitable<bool> http_session::answer(request& r, const route_match& route)
     reply file = show_asset(r.target(), codings.value_or(""));
     co_return co_await write(std::move(file));
   }
-  if (!is_work_on_text(route.to)) {
-    reply got = co_await answer_route(hub_, route, std::move(body), from_, nullptr);
-    co_return co_await write(std::move(got));
-  }
-  left_ = std::make_shared<std::atomic<bool>>(false);
-  watch_peer();
-  reply got = co_await answer_route(hub_, route, std::move(body), from_, left_);
-  co_await stop_watching();
-  left_.reset();
-  if (state_.at() == http_state::phase::client_gone) co_return false;
+  reply got = co_await answer_route(hub_, route, std::move(body), from_);
   co_return co_await write(std::move(got));
 }
 

@@ -91,6 +91,11 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void watch_peer();
   void note_end();
   void watched(boost::system::error_code ec, std::size_t bytes);
+  // The client has said all: it is asked from now on whether it is still there.
+  void begin_probing();
+  void watch_for_reset();
+  // Sends what the system of a client that has left answers with a reset. False: the client has left.
+  bool probe();
   boost::asio::awaitable<void> stop_watching();
 
   std::shared_ptr<hub> at_;
@@ -102,12 +107,15 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;  // bounded: a header, the framing of a body, or bytes sent ahead
   std::shared_ptr<wake> news_;
-  std::shared_ptr<std::atomic<bool>> left_;  // tells the text pool; null while no text is worked on
+  std::shared_ptr<std::atomic<bool>> left_;  // set when the client leaves while its body is parsed
   bearer from_;       // who sends the request, by its header alone; nobody between requests
   answer_form form_;  // of the answer to it
   http_state state_;
   const http_gate gate_;
   http_sender sender_;
+  bool events_began_ = false;  // in answer to this request: nothing else may be written any more
+  // When a client that has said all is asked again; unset: none is, or its answer has begun.
+  std::optional<std::chrono::steady_clock::time_point> probe_at_;
   std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };

@@ -75,16 +75,18 @@ class http_state {
     at_ = phase::last_watch;
     return true;
   }
-  // How a read of the watch ended. `failed`: the client ended or reset the connection.
-  enum class watch_read { bytes_came, cancelled, failed };
-  // The pending read has ended. True: the watch goes on, so read again. The system reports the end of a
-  // connection once: a read that fails counts even where it is the one that is being cancelled.
+  // How a read of the watch ended. `said_all`: the client has ended its side, and may still wait for the
+  // answer. `failed`: the client reset the connection, or left.
+  enum class watch_read { bytes_came, said_all, cancelled, failed };
+  // The pending read has ended. True: the watch goes on, so read again, or wait for a reset where the client
+  // has said all. The system reports a reset once: a read that fails counts even where it is the one that is
+  // being cancelled.
   bool watch_read_ended(watch_read how) noexcept {
     if (at_ == phase::last_watch && how != watch_read::failed) {
       at_ = phase::request;
       return false;
     }
-    if (how == watch_read::bytes_came) return true;
+    if (how == watch_read::bytes_came || how == watch_read::said_all) return true;
     at_ = phase::client_gone;
     return false;
   }

@@ -32,11 +32,6 @@ enum class endpoint {
   metrics,
 };
 
-// Whether the route works on a text without a job, so that its client is watched meanwhile.
-constexpr bool is_work_on_text(endpoint e) {
-  return e == endpoint::tokenize || e == endpoint::detokenize || e == endpoint::count_tokens;
-}
-
 struct route_match {
   endpoint to = endpoint::asset;
   std::string id;  // the part of the path that {id} matches; empty if the pattern has no {id}

@@ -96,22 +96,4 @@ TEST_CASE("job_account: what jobs use is charged to its allowance as it is used"
   CHECK(s[0]->state() == phase::done);
 }
 
-TEST_CASE("job_account: work on a text ends when its client has left, and its tokens are not counted") {
-  counted_world w;
-  for (const bool leaves : {false, true}) {
-    const actors::text_client from{.accounts = {w.own, nullptr},
-                                   .left = std::make_shared<const std::atomic<bool>>(leaves)};
-    std::vector<core::errc> codes;
-    const auto hear = [&](const auto& got) { codes.push_back(got ? core::errc{} : got.error().code); };
-    const auto before = w.own->prompt_tokens();
-    w.service->tokenize("sim", "hello", true, w.here.get_executor(), hear, from);
-    w.service->count_tokens(ask("hello", 1), w.here.get_executor(), hear, from);
-    w.here.run([&] { return codes.size() == 2; });
-    const auto expected = leaves ? core::errc::unavailable : core::errc{};
-    CHECK(codes == std::vector<core::errc>{expected, expected});
-    CHECK(w.own->prompt_tokens() - before == (leaves ? 0 : 10));
-    CHECK(w.own->unfinished() == 0);
-  }
-}
-
 }  // namespace weir::tests::job_account_test

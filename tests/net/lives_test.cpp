@@ -25,7 +25,7 @@ actors::request anything(std::mt19937_64& random) {
 void found(world&, actors::service_options& o) {
   o.models.push_back({"sim", "sim:rate=200,prefill=20000,arrive=staggered", false});
   o.owner.max_batch = 8;
-  o.owner.queue = 24;
+  o.owner.queue = 20;
   o.owner.kv_tokens = 2048;
 }
 

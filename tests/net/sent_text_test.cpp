@@ -86,7 +86,7 @@ TEST_CASE(
   reader r;
   const std::string text(longest + 1, '[');
   net::text_sender from;
-  from.gone = std::make_shared<std::atomic<bool>>(true);
+  from.left = std::make_shared<std::atomic<bool>>(true);
   CHECK(r.read(text, from)->said->error().code == core::errc::unavailable);
   r.f.service->memory()->set_limit(text.size());
   CHECK(r.read(text)->said->error().code == core::errc::overloaded);

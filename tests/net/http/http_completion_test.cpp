@@ -348,22 +348,98 @@ TEST_CASE("http: a client that goes away takes its job along") {
   CHECK(jobs[0].at("finish_reason") == "cancel");
 }
 
-// The server cannot tell it from a client that has left, of which nothing more is heard.
-TEST_CASE("http: a client that ends its sending side behind its request has left, and its job is cancelled") {
+namespace {
+
+std::string whole_post(std::string_view target, std::string_view body, std::string_view version = "1.1") {
+  return fmt::format(
+      "POST {} HTTP/{}\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+      target, version, body.size(), body);
+}
+
+// Waits until the only job has ended, and returns how.
+std::string ending_of_the_job(server_fixture& f) {
+  f.until([&] {
+    const auto jobs = f.list_jobs();
+    return jobs.size() == 1 && jobs[0].state == "finished";
+  });
+  return f.list_jobs().front().finish_reason;
+}
+
+constexpr std::string_view probe = "HTTP/1.1 100 Continue\r\n\r\n";
+
+// Removes the probes in front of an answer, and counts them.
+int take_probes(std::string& heard) {
+  int n = 0;
+  for (; heard.starts_with(probe); ++n) heard.erase(0, probe.size());
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("http: a client that ends its sending side behind its request gets its answer") {
+  const bool stream = GENERATE(false, true), message = GENERATE(false, true);
+  CAPTURE(stream, message);
   server_fixture f;
   raw_client c(f.port());
-  const std::string body = R"({"prompt":"x","max_tokens":130000})";
-  c.send(
-      fmt::format("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                  "Content-Length: {}\r\n\r\n{}",
-                  body.size(), body));
+  const std::string asked =
+      message ? R"("model":"sim","messages":[{"role":"user","content":"x"}])" : R"("prompt":"x")";
+  c.send(whole_post(message ? "/v1/messages" : "/v1/completions",
+                    fmt::format(R"({{{},"max_tokens":400,"stream":{}}})", asked, stream)));
   c.finish();
-  http_client other(f.port());
-  f.until([&] {
-    auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();
-    return jobs.size() == 1 && jobs[0].at("state") == "finished";
-  });
-  CHECK(other.get("/v1/jobs").json().at("jobs").at(0).at("finish_reason") == "cancel");
+  std::string heard = c.read_to_end();
+  take_probes(heard);
+  CAPTURE(heard.substr(0, 200));
+  CHECK(heard.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(heard.find(stream ? (message ? "message_stop" : "[DONE]") : "400") != heard.npos);
+  CHECK(ending_of_the_job(f) == "length");
+}
+
+TEST_CASE("http: a client that has said all is asked again and again whether it is there") {
+  server_fixture f(slow());
+  raw_client c(f.port());
+  c.send(whole_post("/v1/completions", R"({"prompt":"x","max_tokens":150})"));
+  c.finish();
+  std::string heard = c.read_to_end();
+  CHECK(take_probes(heard) >= 2);
+  CHECK(heard.starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_CASE("http: requests that were sent ahead of the end of the sending side are all answered") {
+  server_fixture f;
+  raw_client c(f.port());
+  const auto one = whole_post("/v1/completions", R"({"prompt":"x","max_tokens":7})");
+  c.send(one + one + "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  c.finish();
+  const std::string heard = c.read_to_end();
+  int answers = 0;
+  for (auto at = heard.find("200 OK"); at != heard.npos; at = heard.find("200 OK", at + 1)) ++answers;
+  CHECK(answers == 3);
+}
+
+TEST_CASE(
+    "http: a client that says all and leaves takes its job along, whatever it was sent before it left") {
+  const bool stream = GENERATE(false, true), hears = GENERATE(false, true);
+  CAPTURE(stream, hears);
+  server_fixture f(slow());
+  {
+    raw_client c(f.port());
+    c.send(whole_post("/v1/completions",
+                      fmt::format(R"({{"prompt":"x","max_tokens":100000,"stream":{}}})", stream)));
+    c.finish();
+    if (hears) c.read_until(stream ? "data: " : probe);
+  }
+  CHECK(ending_of_the_job(f) == "cancel");
+}
+
+TEST_CASE(
+    "http: to HTTP/1.0 nothing can be sent before the answer, so the end of its sending side is its end") {
+  server_fixture f(slow());
+  raw_client c(f.port());
+  c.send(whole_post("/v1/completions", R"({"prompt":"x","max_tokens":100000})",
+                    "1.0"));  // nothing may be sent before its answer
+  c.finish();
+  CHECK(ending_of_the_job(f) == "cancel");
+  CHECK(c.read_to_end().empty());
 }
 
 TEST_CASE("http: an event reader that stops loses its connection, and its job is cancelled") {

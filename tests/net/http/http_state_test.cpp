@@ -97,8 +97,17 @@ TEST_CASE("http state: what a client sends ahead does not end the watch") {
   CHECK(s.goes_on());
 }
 
+TEST_CASE("http state: a client that has said all is watched on, until it leaves") {
+  http_state s = watching();
+  CHECK(s.watch_read_ended(watch_read::said_all));
+  s.watch();
+  CHECK(s.at() == phase::watch);
+  CHECK_FALSE(s.watch_read_ended(watch_read::failed));
+  CHECK(s.at() == phase::client_gone);
+}
+
 TEST_CASE("http state: a watch ends when its last read does") {
-  for (const auto how : {watch_read::bytes_came, watch_read::cancelled}) {
+  for (const auto how : {watch_read::bytes_came, watch_read::said_all, watch_read::cancelled}) {
     http_state s = watching();
     CHECK(s.end_watch());
     CHECK(s.at() == phase::last_watch);
