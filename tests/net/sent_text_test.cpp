@@ -38,9 +38,9 @@ struct reader {
     return out;
   }
 
-  server_fixture f;
-  boost::asio::io_context io;
+  boost::asio::io_context io;  // outlives the threads that post to it
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
+  server_fixture f;
 };
 
 constexpr std::size_t longest = actors::longest_text_here;
