@@ -95,7 +95,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void admitted(std::shared_ptr<const served_model> by, std::shared_ptr<const model_place> at,
                 std::uint32_t position, std::shared_ptr<const std::string> prompt_text = nullptr,
                 std::shared_ptr<const constraint_warnings> warnings = nullptr);
-  // Ends a pending job as refused; no effect in any other phase.
+  // Ends a pending job as refused; no effect in any other phase, or on a job that cancel() ends.
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
   void cancel_here(core::finish_reason why);

@@ -224,8 +224,9 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
   take_news_or_end();  // an executor may have run the first wake before this
 }
 
+// A text task that finds the job abandoned refuses it, and may be quicker than the cancel.
 void job_stream::state_block::refused(core::error e) {
-  if (now != phase::pending) return;
+  if (now != phase::pending || abandoned()) return;  // cancel_here() is on its way
   now = phase::refused;
   why_refused = std::move(e);
   outcome o;

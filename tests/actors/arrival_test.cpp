@@ -159,6 +159,15 @@ TEST_CASE("arrival: a choice that is cancelled on its way in does not take the o
   CHECK(r.a.choices[2]->now == phase::running);
 }
 
+TEST_CASE("arrival: a job that was cancelled ends as cancelled, though a refusal overtakes the cancel") {
+  arrival_rig r(1);
+  r.a.choices[0]->cancel(core::finish_reason::cancel);
+  r.a.choices[0]->refused(unwanted());
+  r.run();
+  REQUIRE(r.a.choices[0]->now == phase::done);
+  CHECK(r.a.choices[0]->result.reason == core::finish_reason::cancel);
+}
+
 TEST_CASE("arrival: choices that are all cancelled are not tokenised") {
   arrival_rig r(2);
   for (const auto& s : r.a.choices) s->cancel(core::finish_reason::cancel);
