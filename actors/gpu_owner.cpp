@@ -7,10 +7,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "actors/engine_place.h"
 #include "actors/job_state.h"
 #include "actors/mask_pool.h"
 #include "actors/open_model.h"
-#include "actors/pace_meter.h"
 #include "actors/restart_plan.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
@@ -348,47 +348,6 @@ class owner {
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_;
   outbox outbox_{*shared_.cancel_to_release};
-  // Where an engine of one model stands, also while there is none.
-  struct engine_place {
-    std::unique_ptr<core::engine> engine;  // null: the device is down
-    time_point due{};  // nothing to do before then, unless a message comes
-    bool rests = false;  // after its latest step no job ran or waited: jobs that it had were paused
-    model_spec spec;   // what it was made from
-    std::shared_ptr<const core::tokenizer> tokenizer;
-    std::shared_ptr<const model_place> served;  // never null
-    pace_meter pace;
-    core::engine_totals past_totals;  // of the engines before this one
-    core::engine_measures past_measures;
-
-    // Destroys the engine, and keeps what it counted.
-    void close() {
-      if (!engine) return;
-      const engine_picture last = look();
-      past_totals = last.counts;
-      past_measures = last.measures;
-      engine.reset();
-    }
-
-    engine_picture look() const {
-      engine_picture p;
-      p.engine = served->engine;
-      static_cast<core::engine_totals&>(p.counts) = past_totals;
-      p.measures = past_measures;
-      if (!engine) return p;
-      p.counts += engine->counts();
-      p.measures += engine->measures();
-      p.bad_endings = engine->bad_endings();
-      return p;
-    }
-
-    // If jobs wait although the batch is not full, they lack pages, so there are only as many places as
-    // running jobs.
-    void note_pace(time_point now, const core::step_report& r, std::uint32_t max_batch) {
-      pace.add(now, r);
-      const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
-      served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s(), r.returning});
-    }
-  };
   // REQUIRES: the id is that of an engine of this owner.
   engine_place& place(engine_id id) {
     return *std::ranges::find(engines_, id, [](const engine_place& e) { return e.served->engine; });

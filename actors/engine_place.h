@@ -1,0 +1,62 @@
+// engine_place.h — what an owner keeps of one of its engines.
+//
+// Thread safety: the owner's thread only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "actors/board.h"
+#include "actors/host.h"
+#include "actors/model_place.h"
+#include "actors/pace_meter.h"
+#include "core/engine.h"
+#include "core/text/tokenizer/tokenizer.h"
+
+namespace weir::actors {
+
+// Where an engine of one model stands, also while there is none.
+struct engine_place {
+  std::unique_ptr<core::engine> engine;  // null: the device is down
+  core::time_point due{};  // nothing to do before then, unless a message comes
+  bool rests = false;  // after its latest step no job ran or waited: jobs that it had were paused
+  model_spec spec;   // what it was made from
+  std::shared_ptr<const core::tokenizer> tokenizer;
+  std::shared_ptr<const model_place> served;  // never null
+  pace_meter pace;
+  core::engine_totals past_totals;  // of the engines before this one
+  core::engine_measures past_measures;
+
+  // Destroys the engine, and keeps what it counted.
+  void close() {
+    if (!engine) return;
+    const engine_picture last = look();
+    past_totals = last.counts;
+    past_measures = last.measures;
+    engine.reset();
+  }
+
+  engine_picture look() const {
+    engine_picture p;
+    p.engine = served->engine;
+    static_cast<core::engine_totals&>(p.counts) = past_totals;
+    p.measures = past_measures;
+    if (!engine) return p;
+    p.counts += engine->counts();
+    p.measures += engine->measures();
+    p.bad_endings = engine->bad_endings();
+    return p;
+  }
+
+  // If jobs wait although the batch is not full, they lack pages, so there are only as many places as
+  // running jobs.
+  void note_pace(core::time_point now, const core::step_report& r, std::uint32_t max_batch) {
+    pace.add(now, r);
+    const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
+    served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s(), r.returning});
+  }
+};
+
+}  // namespace weir::actors
