@@ -91,6 +91,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void watch_peer();
   void note_end();
   void watched(boost::system::error_code ec, std::size_t bytes);
+  // The client has said all: what is in buffer_ is all that comes.
+  void say_end_again();
   // The client has said all: it is asked from now on whether it is still there.
   void begin_probing();
   void watch_for_reset();

@@ -45,7 +45,7 @@ void http_session::watched(error_code ec, std::size_t bytes) {
                    : all                                  ? said_all
                    : ec == asio::error::operation_aborted ? cancelled
                                                           : failed;
-  if (all && buffer_.size() == 0) state_.end_after_answer();
+  if (all) say_end_again();
   if (state_.watch_read_ended(how)) {
     const auto go_on = [&] { all ? begin_probing() : watch_peer(); };
     if (core::contained(hub_.server().seen, "watching a client", go_on)) return;
@@ -58,6 +58,14 @@ void http_session::watched(error_code ec, std::size_t bytes) {
 void http_session::note_end() {
   if (left_ && state_.at() == http_state::phase::client_gone) left_->store(true, std::memory_order_relaxed);
   news_->notify();
+}
+
+// Asio reports a FIN to one read alone, and a later one may wait for what never comes: the next watch, or the
+// read of a request that was cut off. Closing the receiving side reports it again.
+void http_session::say_end_again() {
+  if (buffer_.size() == 0) state_.end_after_answer();
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_receive, ignored);
 }
 
 void http_session::begin_probing() {

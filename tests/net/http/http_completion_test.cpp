@@ -416,6 +416,19 @@ TEST_CASE("http: requests that were sent ahead of the end of the sending side ar
   CHECK(answers == 3);
 }
 
+TEST_CASE("http: a request that the end of the sending side cuts off ends the connection after the answer") {
+  server_fixture f(slow());
+  raw_client c(f.port());
+  c.send(whole_post("/v1/completions", R"({"prompt":"x","max_tokens":40})") +
+         "GET /health/live HTTP/1.1\r\nHo");
+  c.finish();
+  c.read_until(probe);  // the end was seen while the job ran
+  std::string heard = c.read_to_end();
+  take_probes(heard);
+  CHECK(heard.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(heard.find("HTTP/1.1 4", 1) == heard.npos);  // not ended by its time
+}
+
 TEST_CASE(
     "http: a client that says all and leaves takes its job along, whatever it was sent before it left") {
   const bool stream = GENERATE(false, true), hears = GENERATE(false, true);
@@ -429,6 +442,22 @@ TEST_CASE(
     if (hears) c.read_until(stream ? "data: " : probe);
   }
   CHECK(ending_of_the_job(f) == "cancel");
+}
+
+// A long body is watched while it is parsed, and then its job is.
+TEST_CASE("http: a client that says all in a long body and leaves leaves nothing behind") {
+  const bool stream = GENERATE(false, true);
+  CAPTURE(stream);
+  server_fixture f(slow());
+  {
+    raw_client c(f.port());
+    c.send(whole_post("/v1/completions", fmt::format(R"({{"prompt":"{}","max_tokens":100000,"stream":{}}})",
+                                                     std::string(100'000, 'x'), stream)));
+    c.finish();
+    c.read_until(stream ? "data: " : probe);
+  }
+  f.until([&] { return f.service->memory()->used() == 0; });
+  for (const auto& job : f.list_jobs()) CHECK(job.finish_reason == "cancel");
 }
 
 TEST_CASE(
