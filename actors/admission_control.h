@@ -52,7 +52,7 @@ class admission_control {
     std::uint32_t returning = 0;  // jobs whose pause is over and that wait for a place
   };
 
-  // What admission counts an admitted job among.
+  // How admission counts a job.
   enum class standing : std::uint8_t {
     counted,  // it was never paused: limit 1 counts it
     paused,
@@ -79,7 +79,8 @@ class admission_control {
   // choice, and prompt_done() once for their prompt.
   core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
 
-  // While it is closed, admit() and check_wait() return `why`. By the owner: its device is down.
+  // From close() to reopen(), admit() and check_wait() return `why`. The owner closes the admission while its
+  // device is down.
   void close(core::error why);
   void reopen();
   std::optional<core::error> closed() const;
@@ -91,7 +92,7 @@ class admission_control {
   std::uint32_t seats() const noexcept;  // jobs that can run at once
   // Prompt tokens computed a second; 0: not known yet.
   double prompt_tokens_per_s() const noexcept { return prompt_rate_.load(std::memory_order_relaxed); }
-  // Places that have to become free before the last of the line has one; 0: no job waits beside the batch.
+  // How many places of the batch have to become free until the last waiting job has one. 0: no job waits.
   std::uint32_t waiting() const noexcept;
   // The wait of a job that is admitted now, without the wait of its text.
   core::duration predicted_wait() const noexcept;
@@ -102,7 +103,8 @@ class admission_control {
   void prompt_done(std::uint32_t prompt_tokens) noexcept;
   // A job ended. `output_tokens`: length of its answer; 0 does not enter the mean.
   void job_done(std::uint32_t output_tokens, standing was = standing::counted) noexcept;
-  // Owner's thread only. A pause of a job with this standing begins or is over; returns its new standing.
+  // Counts a job whose pause begins (`now`) or is over. `was`: the job's standing until then. Returns the
+  // job's new standing. Owner's thread only.
   standing job_paused(standing was, bool now) noexcept;
   // Owner's thread only.
   void set_pace(const pace& p) noexcept;

@@ -150,8 +150,8 @@ core::result<plan> plan_of(arrival& a, core::turn& at) {
   return all;
 }
 
-// Stands for the beginning of a prompt: equal for prompts whose first pages are equal. A shorter prompt finds
-// no pages anywhere, so each of them stands for itself.
+// A number that prompts with equal first pages have in common. A prompt that is shorter than a page shares no
+// page with another prompt, so it gets a number of its own.
 std::uint64_t beginning_of(const core::job& j) {
   const std::span<const core::token_id> ids = j.prompt;
   if (ids.size() < core::page_tokens) return j.id.lo;
@@ -170,8 +170,8 @@ core::result<void> admit(const request& asked, const served_model& m, plan& all,
   return at.admit(m.name, all.prompt_tokens, static_cast<std::uint32_t>(all.jobs.size()));
 }
 
-// Admits the jobs at the first place of the model, in the order of pick(), that has room for them. The error
-// is that of the place that may have room soonest.
+// Admits the jobs at the first place of the model, in the order of pick(), that has room for them. Where none
+// has, the error is that of the place with the shortest time after which to retry.
 core::result<std::shared_ptr<const model_place>> admitted_by(const request& asked, const served_model& m,
                                                              plan& all) {
   std::vector<std::shared_ptr<const model_place>> open;
@@ -197,7 +197,7 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
   return *why;
 }
 
-// Admission keeps the mailbox from filling. This error is for a fault in that count.
+// The mailbox has room for all jobs that admission lets in, so only a wrong count in this program leads here.
 core::error mailbox_is_full() { return overloaded(1, "the mailbox of the model's owner is full"); }
 
 }  // namespace

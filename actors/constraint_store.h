@@ -4,7 +4,7 @@
 // Compiling ends when it has used its time, or when nobody waits for it any more; its work is also bounded in
 // units (core/grammar/fuel.h). Others have their turns meanwhile (core/turn.h).
 //
-// Thread safety: any thread. No call waits for another thread that compiles.
+// Thread safety: any thread. A call does not wait while another thread compiles.
 #pragma once
 
 #include <functional>

@@ -17,7 +17,7 @@
 
 namespace weir::actors {
 
-// Where an engine of one model stands, also while there is none.
+// An engine, and what has to outlive it: while the device is down, `engine` is null and the rest stays.
 struct engine_place {
   std::unique_ptr<core::engine> engine;  // null: the device is down
   core::time_point due{};  // nothing to do before then, unless a message comes

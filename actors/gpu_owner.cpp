@@ -25,7 +25,7 @@ using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
 
-// Engines of all owners of the process are counted, so that an id names one of them for ever.
+// Each call returns another number: no two engines of this process have the same id, even once one is gone.
 engine_id next_engine_id() {
   static std::atomic<std::uint64_t> count{0};
   return static_cast<engine_id>(count.fetch_add(1, std::memory_order_relaxed));
@@ -82,7 +82,7 @@ class owner {
     return true;
   }
 
-  // No job runs or waits: there is none, or all are paused.
+  // Whether no job runs or waits: there are no jobs, or all of them are paused.
   bool rests() const {
     for (const auto& e : engines_)
       if (e.engine && !e.engine->idle() && !e.rests) return false;

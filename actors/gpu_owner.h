@@ -35,7 +35,7 @@ struct owner_options : core::device_settings, core::queue_settings {
   kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply
 };
 
-// What all owners of a service use. None is null.
+// Objects that all owners of a service share. No pointer is null.
 struct shared_by_owners {
   std::shared_ptr<core::incidents> seen;  // records exceptions that an owner caught
   std::shared_ptr<core::grammar::constraint_cache> constraints;

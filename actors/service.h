@@ -35,7 +35,7 @@ struct model_entry {
   std::string no_messages;                    // why messages are refused; empty: they are taken
 };
 
-// Bytes that models take of a device, and those of the device itself.
+// Memory of one device: the bytes that models take of it, and its total and free bytes.
 struct device_memory {
   std::string device;
   memory_use use;

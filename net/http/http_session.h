@@ -91,9 +91,9 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void watch_peer();
   void note_end();
   void watched(boost::system::error_code ec, std::size_t bytes);
-  // The client has said all: what is in buffer_ is all that comes.
+  // Makes every later read report that the client has ended its side. buffer_ may hold further requests.
   void say_end_again();
-  // The client has said all: it is asked from now on whether it is still there.
+  // From now on the client, which has ended its side, is asked every second whether it is still there.
   void begin_probing();
   void watch_for_reset();
   // Sends what the system of a client that has left answers with a reset. False: the client has left.

@@ -53,16 +53,28 @@ struct idle_port final : engine_port {
   std::size_t no_memory_from = 100, full_from = 100;
 };
 
+struct idle_place {
+  std::shared_ptr<model_place> place = std::make_shared<model_place>();
+  std::shared_ptr<idle_port> port = std::make_shared<idle_port>();
+};
+
+idle_place place_of(std::uint64_t engine, std::uint32_t batch, const core::queue_settings& room) {
+  idle_place p;
+  p.place->engine = engine_id{engine};
+  p.place->admission = std::make_unique<admission_control>(batch, room);
+  p.place->port = p.port;
+  return p;
+}
+
 // A model with a place that takes jobs and does nothing, and a request for `choices` choices.
 struct arrival_rig {
   explicit arrival_rig(std::uint32_t choices, std::uint32_t batch = 4,
-                       const core::queue_settings& room = {.queue = 4, .queue_tokens = 1000}) {
+                       const core::queue_settings& room = {.queue = 4, .queue_tokens = 1000})
+      : own(place_of(0, batch, room)) {
     model->name = "m";
     model->info.vocab_size = 1000;
     model->context = 4096;
     model->tokenizer = text;
-    place->admission = std::make_unique<admission_control>(batch, room);
-    place->port = port;
     model->places.push_back(place);
     a.asked.input = std::string(100, 'x');
     a.asked.sampling.seed = 7;
@@ -86,8 +98,9 @@ struct arrival_rig {
   std::shared_ptr<tests::manual_clock> clock = std::make_shared<tests::manual_clock>();
   std::shared_ptr<counting_tokenizer> text = std::make_shared<counting_tokenizer>();
   std::shared_ptr<served_model> model = std::make_shared<served_model>();
-  std::shared_ptr<model_place> place = std::make_shared<model_place>();
-  std::shared_ptr<idle_port> port = std::make_shared<idle_port>();
+  idle_place own;
+  std::shared_ptr<model_place>& place = own.place;
+  std::shared_ptr<idle_port>& port = own.port;
   std::vector<core::job>& entered = port->entered;
   arrival a;
   free_turn at;
@@ -327,12 +340,9 @@ TEST_CASE("arrival: where the mailbox is full, jobs are refused, and their place
 
 TEST_CASE("arrival: a place that is down gets no job, and where all are down the reason is said") {
   arrival_rig r(1, 4, {.queue = 4});
-  const auto second = std::make_shared<model_place>();
-  second->engine = engine_id{1};
-  second->admission = std::make_unique<admission_control>(4, core::queue_settings{.queue = 4});
-  const auto other = std::make_shared<idle_port>();
-  second->port = other;
-  r.model->places.push_back(second);
+  const auto second = place_of(1, 4, {.queue = 4});
+  const auto& other = second.port;
+  r.model->places.push_back(second.place);
   const auto enter = [&] {
     arrival_rig next(1);
     next.a.model = r.model;
@@ -343,7 +353,7 @@ TEST_CASE("arrival: a place that is down gets no job, and where all are down the
   r.place->admission->close(core::make_error(core::errc::unavailable, "no light"));
   for (int i = 0; i < 8; ++i) CHECK(enter()->now == phase::running);
   CHECK(other->entered.size() == 8);
-  second->admission->close(core::make_error(core::errc::unavailable, "no light"));
+  second.place->admission->close(core::make_error(core::errc::unavailable, "no light"));
   const auto refused = enter();
   REQUIRE(refused->now == phase::refused);
   CHECK(refused->why_refused.code == core::errc::unavailable);
@@ -355,14 +365,11 @@ TEST_CASE("arrival: a place that is down gets no job, and where all are down the
 
 TEST_CASE("arrival: a model's second place takes what the first has no room for, and then nobody does") {
   arrival_rig first(1, 1, {.queue = 0});
-  const auto second = std::make_shared<model_place>();
-  second->engine = engine_id{1};
-  second->admission = std::make_unique<admission_control>(1, core::queue_settings{.queue = 0});
-  const auto other = std::make_shared<idle_port>();
-  second->port = other;
+  const auto second = place_of(1, 1, {.queue = 0});
+  const auto& other = second.port;
   for (int job = 0; job < 3; ++job) {
     arrival_rig r(1);
-    first.model->places = {first.place, second};
+    first.model->places = {first.place, second.place};
     r.a.model = first.model;
     r.a.bring_in(r.at);
     r.run();

@@ -2,8 +2,7 @@
 // that is made anew takes none of them away.
 #include <map>
 
-#include "tests/actors/service_fixture.h"
-#include "tests/support/world.h"
+#include "tests/actors/sim_town.h"
 
 namespace weir::tests::figures_test {
 
@@ -14,40 +13,22 @@ namespace {
 constexpr std::size_t reason(core::finish_reason r) { return static_cast<std::size_t>(r); }
 
 // A service of two simulated models.
-struct two_models {
-  explicit two_models(std::uint64_t seed) : here(seed) {
+struct two_models : sim_town {
+  explicit two_models(std::uint64_t seed) : sim_town(seed, options()) {}
+  static actors::service_options options() {
     actors::service_options o;
     o.models.push_back({"quick", "sim:rate=1000,prefill=100000", false});
     o.models.push_back({"slow", "sim:rate=20,prefill=1000", false});
-    o.owner.device = "sim";
     o.owner.models = 2;
     o.owner.max_batch = 4;
     o.owner.queue = 6;
-    service = here.make_service(std::move(o));
+    return o;
   }
   std::shared_ptr<job_stream> submit(const char* model, std::size_t prompt, std::int64_t tokens) {
     auto r = ask(std::string(prompt, 'x'), tokens, here.random());
     r.model = model;
-    all.push_back(service->submit(std::move(r), here.get_executor(), [] {}));
-    return all.back();
+    return send(std::move(r));
   }
-  void settle() {
-    REQUIRE(here.run([&] {
-      return std::ranges::all_of(
-          all, [](const auto& s) { return s->state() == phase::done || s->state() == phase::refused; });
-    }));
-    here.run([] { return false; }, 1s);
-  }
-  actors::model_figures figures(std::string_view name) const {
-    for (auto& m : service->figures())
-      if (m.name == name) return m;
-    FAIL("no such model");
-    return {};
-  }
-
-  world here;
-  std::unique_ptr<actors::service> service;
-  std::vector<std::shared_ptr<job_stream>> all;
 };
 
 // What the streams of one model's jobs say.

@@ -1,9 +1,5 @@
 // A model that runs in several places, in virtual time.
-#include <map>
-#include <set>
-
-#include "tests/actors/service_fixture.h"
-#include "tests/support/world.h"
+#include "tests/actors/sim_town.h"
 
 namespace weir::tests::places_test {
 
@@ -12,43 +8,27 @@ using namespace std::chrono_literals;
 namespace {
 
 // A service of simulated models on `hosts` devices.
-struct town_of_hosts {
-  town_of_hosts(std::size_t hosts, std::uint32_t copies, std::vector<std::string> models = {"m"},
+struct town_of_hosts : sim_town {
+  town_of_hosts(std::size_t hosts, std::uint32_t copies, const std::vector<std::string>& models = {"m"},
                 std::uint32_t batch = 4, std::uint32_t queue = 6)
-      : here(5) {
+      : sim_town(5, options(hosts, copies, models, batch, queue)) {}
+  static actors::service_options options(std::size_t hosts, std::uint32_t copies,
+                                         const std::vector<std::string>& models, std::uint32_t batch,
+                                         std::uint32_t queue) {
     actors::service_options o;
-    for (auto& name : models) o.models.push_back({std::move(name), "sim:rate=1000,prefill=100000", false});
-    o.owner.device = "sim";
+    for (const auto& name : models) o.models.push_back({name, "sim:rate=1000,prefill=100000", false});
     o.devices.assign(hosts, "sim");
     o.copies = copies;
     o.owner.max_batch = batch;
     o.owner.queue = queue;
-    service = here.make_service(std::move(o));
+    return o;
   }
   std::shared_ptr<job_stream> submit(const std::string& prompt, std::int64_t tokens,
                                      const std::string& model = {}, std::uint64_t seed = 3) {
     auto r = ask(prompt, tokens, seed);
     r.model = model;
-    all.push_back(service->submit(std::move(r), here.get_executor(), [] {}));
-    return all.back();
+    return send(std::move(r));
   }
-  void settle() {
-    REQUIRE(here.run([&] {
-      return std::ranges::all_of(
-          all, [](const auto& s) { return s->state() == phase::done || s->state() == phase::refused; });
-    }));
-    here.run([] { return false; }, 1s);
-  }
-  actors::model_figures figures(std::string_view name) const {
-    for (auto& m : service->figures())
-      if (m.name == name) return m;
-    FAIL("no such model");
-    return {};
-  }
-
-  world here;
-  std::unique_ptr<actors::service> service;
-  std::vector<std::shared_ptr<job_stream>> all;
 };
 
 }  // namespace

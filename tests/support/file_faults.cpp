@@ -67,7 +67,7 @@ bool file_faults::met() const { return now.met; }
 
 }  // namespace weir::tests
 
-// The system's calls themselves, unless they are to fail.
+// These functions stand in for the system's calls, which they make unless the test wants a failure.
 extern "C" {
 
 int open(const char* path, int flags, ...) {
