@@ -238,14 +238,6 @@ result<void> take_prompt(core::job& j, const request& r, const served_model& m, 
   return {};
 }
 
-result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
-                           std::chrono::local_seconds now) {
-  auto j = job_without_prompt(r, m);
-  if (!j) return j;
-  if (auto ok = take_prompt(*j, r, m, at, now); !ok) return ok.error();
-  return j;
-}
-
 core::job choice_of(const core::job& all, const request& r, std::uint32_t index) {
   core::job j = all;
   j.sampling.choice = index;

@@ -19,20 +19,17 @@ inline constexpr core::duration longest_rendering = std::chrono::seconds(1);
 // The time in the time zone of the process.
 std::chrono::local_seconds local_now();
 
-// The job of a request to model `m`. Errors name the field that is wrong. The caller still sets id, sink,
-// created and deadline. Takes as long as tokenising the prompt. A request without a seed gets a random one.
-// `at`: where it says that nobody wants the job, the error is unavailable. `now`: for chat templates that
-// print the date. The request's constraint is left to constraint_store.h.
-core::result<core::job> make_job(const request& r, const served_model& m, core::turn& at,
-                                 std::chrono::local_seconds now = local_now());
-
-// The two parts of make_job(): what the jobs of all prompts of a request have in common, which is made ready
-// once, and one prompt.
+// What the jobs of all prompts of a request to model `m` have in common. Errors name the field that is wrong.
+// The caller still sets id, sink, created and deadline. The request's constraint is left to
+// constraint_store.h.
 core::result<core::job> job_without_prompt(const request& r, const served_model& m);
+// Adds the request's prompt to such a job. Takes as long as tokenising the prompt. Errors name the field that
+// is wrong; unavailable where `at` says that nobody wants the job. `now`: for chat templates that print the
+// date.
 core::result<void> take_prompt(core::job& j, const request& r, const served_model& m, core::turn& at,
                                std::chrono::local_seconds now = local_now());
 
-// The tokens of a request's prompt for model `m`, made as make_job() makes them. They may be more than the
+// The tokens of a request's prompt for model `m`, as take_prompt() makes them. They may be more than the
 // model's context has room for. Errors name the field that is wrong.
 core::result<std::vector<core::token_id>> prompt_of(const request& r, const served_model& m, core::turn& at,
                                                     std::chrono::local_seconds now = local_now());

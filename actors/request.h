@@ -1,7 +1,7 @@
 // request.h — what a client asked for, parsed but not checked: the text pool makes a job of it.
 //
 // Plain data, made by the parsers in net or by an embedding program. A field that is not set takes the
-// model's default (generation_config.json), else the neutral value. Ranges are checked in make_job(), so that
+// model's default (generation_config.json), else the neutral value. Ranges are checked in make_job.h, so that
 // every protocol gives the same errors under the same names.
 #pragma once
 

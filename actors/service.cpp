@@ -254,7 +254,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   } else if (!a->memory.resize(a->bytes + list_bytes(a->asked) + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
   } else {
-    if (const auto& top = a->asked.top_logprobs)  // make_job() checks the number
+    if (const auto& top = a->asked.top_logprobs)  // job_without_prompt() checks the number
       for (const auto& c : a->choices)
         c->keep_logprobs(
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));

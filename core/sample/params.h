@@ -1,6 +1,6 @@
 // params.h — how one job wants its tokens chosen: every sampling field, once.
 //
-// A request carries what its client set (sampling_request). make_job() checks it and makes the
+// A request carries what its client set (sampling_request). actors/make_job.h checks it and makes the
 // sampling_params of the job, with the model's own defaults for what is not set. visit_sampling() says what
 // each field is: requests, generation_config.json and the command line are read by that table.
 //

@@ -27,7 +27,7 @@ enum class logprobs_form {
   either   // weir.v1: all of these
 };
 
-// Reads `logprobs` and `top_logprobs` into request::top_logprobs. make_job() checks the number's range.
+// Reads `logprobs` and `top_logprobs` into request::top_logprobs. make_job.h checks the number's range.
 // Error: invalid_param with the field's name, for a wrong type and for fields that do not go together.
 core::result<void> read_logprobs_fields(const json::object& o, logprobs_form form, actors::request& r);
 

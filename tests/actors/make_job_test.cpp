@@ -25,7 +25,10 @@ struct sim_model : served_model {
 
 core::result<core::job> made(const request& r, const served_model& m) {
   free_turn at;
-  return make_job(r, m, at);
+  auto j = job_without_prompt(r, m);
+  if (!j) return j;
+  if (auto ok = take_prompt(*j, r, m, at); !ok) return ok.error();
+  return j;
 }
 
 request text(std::string prompt) {
