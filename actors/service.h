@@ -18,6 +18,7 @@
 #include "actors/job_stream.h"
 #include "actors/job_view.h"
 #include "actors/messages.h"
+#include "actors/model_orders.h"
 #include "actors/request.h"
 #include "actors/text_pool.h"
 #include "core/error.h"
@@ -129,8 +130,23 @@ class service {
   std::vector<std::shared_ptr<job_stream>> submit(request r, std::uint32_t n, executor shard,
                                                   job_stream::reader changed);
 
-  // The models loaded so far.
+  // The models that are ready, in the order of their loads.
   std::vector<model_entry> models() const;
+
+  // --- Models at run time (model_orders.h). Answers are posted to `ex` ---
+
+  void load_model(load_order o, executor ex, order_replies to);
+  void unload_model(unload_order o, executor ex, order_replies to);
+  void swap_models(swap_order o, executor ex, order_replies to);
+  // Whether the model would fit now, and how memory would be divided: the JSON of `weir plan`. Changes
+  // nothing. `in` may come when the models of `out` have gone.
+  void plan_model(load_order in, std::vector<std::string> out, executor ex,
+                  std::function<void(boost::system::result<std::string, order_error>)> done);
+  // How every model that is known stands. Does not wait for anything.
+  models_picture all_models() const;
+  // Calls `changed` on `ex` after each change of a state, until the returned object is destroyed; several
+  // changes may be one call.
+  std::shared_ptr<void> follow_models(executor ex, std::function<void()> changed);
   // The model that is being loaded, or is the next; nullopt once all models are loaded.
   std::optional<load_state> loading() const;
   // Tokenises in the text pool, in the turn of the client's key. For its accounts this is an unfinished job

@@ -26,6 +26,8 @@ enum class errc {
   overloaded,        // the client may try again later
   unavailable,       // loading, draining or down
   does_not_fit,      // memory is too small
+  busy,              // another order of this kind is being carried out
+  already_there,     // what is to be made has a name that is taken
   internal,          // a fault of the program or of the device
 };
 
