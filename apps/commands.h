@@ -33,6 +33,7 @@ command add_accept(CLI::App& app);
 command add_render(CLI::App& app);
 command add_chat(CLI::App& app);
 command add_load(CLI::App& app);
+command add_models(CLI::App& app);
 command add_bench(CLI::App& app);
 
 }  // namespace weir::apps

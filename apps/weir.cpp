@@ -48,7 +48,7 @@ int run(int argc, char** argv) {
   };
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
 #ifdef WEIR_SERVE_ONLY
-  add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "bench"},
+  add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "models", "bench"},
               "left out of builds with a sanitizer");
 #else
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   add("render", "the exact prompt that a conversation becomes", add_render);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
   add("accept", "whether texts fit a constraint, and which tokens may come next", add_accept);
+  add("models", "list, load, unload and swap the models of a running server", add_models);
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
 #endif

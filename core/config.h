@@ -81,12 +81,14 @@ struct client_settings {
   std::size_t retain_mb = 256;
 };
 
-// Where a server listens, and how long it drains.
+// Where a server listens, how long it drains, and what admins may do over the network.
 struct listener_settings {
   std::string listen = "127.0.0.1:8080";
   std::string metrics_listen;
   std::vector<std::string> allow_origin;
   std::chrono::seconds drain{30};
+  std::string models_dir;
+  bool no_admin = false;
 };
 
 struct server_settings : listener_settings {
@@ -300,6 +302,11 @@ void visit_settings(server_settings& s, V&& v) {
                          "predicted soonest",
                          "copies", 1, 64},
                         s.replicas);
+  in_group("Models", v)({"models-dir",
+                         "directory of models that can be loaded by name while the server runs: its "
+                         "sub-directories, theirs, and its GGUF files; none: only those of --model",
+                         "DIR"},
+                        s.models_dir);
   visit_settings(s.queue, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   network(
@@ -317,6 +324,11 @@ void visit_settings(server_settings& s, V&& v) {
         "everybody may",
         "FILE"},
        s.api_key_file);
+  keys({"no-admin",
+        "leave out the routes that load, unload and swap models; with keys they are for an admin's, without "
+        "keys for programs of this machine",
+        ""},
+       s.no_admin);
   keys({"token-secret-file",
         "file with the secret that signs browser tokens, 32 bytes or more; none: a random one, and tokens "
         "end with the server",

@@ -46,7 +46,10 @@ void server_state::add_sampled_to_sent(core::delays& to) const noexcept {
 }
 
 void hub::tell(event e) {
-  if (e == event::tick) jobs_->tick();
+  if (e == event::tick) {
+    jobs_->tick();
+    core::contained(server_->seen, "the models that are followed", [&] { models_->tick(); });
+  }
   for (auto& l : listeners_) core::contained(server_->seen, "a connection's clock", [&] { l(e); });
   if (e == event::tick) publish_lag();
 }

@@ -30,6 +30,7 @@
 #include "net/kept_jobs.h"
 #include "net/limits.h"
 #include "net/metrics/shard_counts.h"
+#include "net/model_watch.h"
 #include "net/reserve.h"
 
 namespace weir::net {
@@ -69,6 +70,7 @@ struct server_state {
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<bool> keys_stale{false};           // see server::set_keys_stale()
   std::atomic<std::int64_t> sessions{0};         // WebSockets
+  std::atomic<std::size_t> model_followers{0};   // of GET /models/sse
   std::vector<std::weak_ptr<hub>> hubs;          // of all shards; constant once the server has started
   std::atomic<std::uint64_t> retained_bytes{0};  // of ended jobs that can still be resumed
   client_lag lag;
@@ -103,7 +105,8 @@ class hub : public std::enable_shared_from_this<hub> {
       : server_(std::move(s)),
         executor_(std::move(ex)),
         counts_(server_->add_shard()),
-        jobs_(std::make_shared<kept_jobs>(*server_)) {}
+        jobs_(std::make_shared<kept_jobs>(*server_)),
+        models_(std::make_shared<model_watch>(*server_, executor_)) {}
 
   server_state& server() const noexcept { return *server_; }
   const std::shared_ptr<server_state>& server_ptr() const noexcept { return server_; }
@@ -111,6 +114,7 @@ class hub : public std::enable_shared_from_this<hub> {
   const server_limits& limits() const noexcept { return server_->options.limits; }
 
   kept_jobs& jobs() const noexcept { return *jobs_; }
+  model_watch& models() const noexcept { return *models_; }
   shard_counts& counts() const noexcept { return counts_; }
   // A buffer for the ids of one frame at a time. It is kept, so that it need not grow again.
   std::vector<core::token_id>& ids() noexcept { return ids_; }
@@ -146,6 +150,7 @@ class hub : public std::enable_shared_from_this<hub> {
   std::list<listener> listeners_;
   std::vector<core::token_id> ids_;
   const std::shared_ptr<kept_jobs> jobs_;
+  const std::shared_ptr<model_watch> models_;
   std::int64_t late_ = 0, lag_bytes_ = 0;                      // counted so far at this tick
   std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of server_state::lag
 };

@@ -13,6 +13,14 @@ bool open_to_pages(endpoint to) {
     case endpoint::stream:  // a WebSocket's Origin is judged at the upgrade
     case endpoint::issue_token:
     case endpoint::metrics:
+    case endpoint::list_all_models:
+    case endpoint::add_model:
+    case endpoint::change_model:
+    case endpoint::remove_model:
+    case endpoint::swap_models:
+    case endpoint::plan_model:
+    case endpoint::load_model:
+    case endpoint::unload_model:
       return false;
     case endpoint::asset:
     case endpoint::completions:
@@ -21,6 +29,8 @@ bool open_to_pages(endpoint to) {
     case endpoint::count_tokens:
     case endpoint::list_models:
     case endpoint::show_model:
+    case endpoint::follow_models:
+    case endpoint::model_props:
     case endpoint::tokenize:
     case endpoint::detokenize:
     case endpoint::list_jobs:

@@ -199,22 +199,6 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
-template <class T, class Parse>
-asio::awaitable<std::shared_ptr<sent_text<T>>> http_session::read_watched(std::string body, Parse parse) {
-  text_sender from{from_.who.key};
-  if (is_long(body)) {
-    left_ = std::make_shared<std::atomic<bool>>(false);
-    from.left = left_;
-    watch_peer();
-  }
-  auto of =
-      co_await read_sent<T>(hub_.server().service, std::move(from), hub_.executor(), std::move(body), parse);
-  if (std::exchange(left_, nullptr)) co_await stop_watching();
-  if (state_.at() == http_state::phase::client_gone)
-    done_with(hub_.server().service, std::exchange(of, nullptr));
-  co_return of;
-}
-
 http_session::submitted http_session::submit(actors::request&& asked, std::uint32_t n,
                                              std::string_view route) {
   asked.witness = begin_record(hub_.server_ptr(), from_, route, form_.request_id);

@@ -4,6 +4,7 @@
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 
+#include "net/access/admin_gate.h"
 #include "net/access/handshake.h"
 #include "net/http/http_framing.h"
 #include "net/protocol/anthropic.h"
@@ -59,6 +60,23 @@ bool needs_no_key(endpoint to) {
   return to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
 }
 
+// What a browser token opens beside the WebSocket.
+bool open_to_tokens(endpoint to) {
+  switch (to) {
+    case endpoint::list_models:
+    case endpoint::show_model:
+    case endpoint::follow_models:
+    case endpoint::model_props:
+    case endpoint::stats:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// An order of an admin is short, and read on an I/O thread.
+constexpr std::size_t most_order = 64 * 1024;
+
 }  // namespace
 
 std::optional<std::string> joined_lines(const http_header& h, http::field name) {
@@ -112,8 +130,11 @@ std::variant<comes_in, upgrades, turned_away> http_gate::decide(const http_arriv
   const sender from = known_.judge(key_in(h).value_or(std::string_view()), a.now_ms);
   if (auto refused = judge_key(h, from, found)) return turn_away(a, std::move(*refused));
   if (auto refused = judge_route(h, found)) return turn_away(a, std::move(*refused));
-  if (auto refused = judge_body(a)) return turn_away(a, std::move(*refused));
-  return comes_in{std::get<route_match>(found), from ? *from : bearer{}};
+  if (auto refused = judge_admin(a, from, found)) return turn_away(a, std::move(*refused));
+  const auto& to = std::get<route_match>(found);
+  const std::size_t all = options_.limits.body_bytes, most = is_for_admins(to.to) ? std::min(all, most_order) : all;
+  if (auto refused = judge_body(a, most)) return turn_away(a, std::move(*refused));
+  return comes_in{to, from ? *from : bearer{}, most};
 }
 
 // A chunked body has no length that is known, so it is not read.
@@ -128,7 +149,12 @@ turned_away http_gate::turn_away(const http_arrival& a, reply with) const {
 
 found_route http_gate::route_of(const http_header& h) const {
   if (by_.metrics_only && !is_for_metrics(h.target())) return no_route{};
-  return find_route(std::string_view(h.method_string()), h.target());
+  auto found = find_route(std::string_view(h.method_string()), h.target());
+  if (!options_.no_admin) return found;
+  const auto* route = std::get_if<route_match>(&found);
+  const auto* wrong = std::get_if<wrong_method>(&found);
+  if ((route && is_for_admins(route->to)) || (wrong && wrong->for_admins)) return no_route{};
+  return found;
 }
 
 std::optional<reply> http_gate::judge_connection(const http_arrival& a) const {
@@ -174,9 +200,10 @@ std::optional<reply> http_gate::judge_key(const http_header& h, const sender& fr
 std::optional<reply> http_gate::judge_token(const http_header& h, const bearer& from,
                                             std::optional<endpoint> to) const {
   if (!from.token) return std::nullopt;
-  if (to != endpoint::list_models && to != endpoint::show_model && to != endpoint::stats)
+  if (!to || !open_to_tokens(*to))
     return error_reply(403, "token_forbidden",
-                       "a browser token opens the WebSocket, GET /v1/models and GET /v1/stats alone");
+                       "a browser token opens the WebSocket, GET /v1/models, GET /models/sse, GET /props and "
+                       "GET /v1/stats alone");
   const auto origin = h.find(http::field::origin);
   if (origin == h.end() || from.allows_origin(origin->value())) return std::nullopt;
   return error_reply(403, "origin_forbidden", "this token is for pages of another origin");
@@ -201,6 +228,15 @@ std::optional<reply> http_gate::judge_route(const http_header& h, const found_ro
   return error_reply(415, "unsupported_media_type", "the body of a POST has to be application/json");
 }
 
+std::optional<reply> http_gate::judge_admin(const http_arrival& a, const sender& from,
+                                            const found_route& found) const {
+  if (!is_for_admins(std::get<route_match>(found).to)) return std::nullopt;
+  const admin_asker who{known_.everybody(), from && from->has_admin_key(), a.peer};
+  const auto why = admin_refusal(a.header, who);
+  if (!why) return std::nullopt;
+  return error_reply(403, known_.everybody() ? "admin_forbidden" : "key_forbidden", *why);
+}
+
 std::optional<reply> http_gate::judge_reserved(const http_arrival& a, const found_route& found) const {
   const auto* route = std::get_if<route_match>(&found);
   const bool health = route && (route->to == endpoint::live || route->to == endpoint::ready);
@@ -210,7 +246,7 @@ std::optional<reply> http_gate::judge_reserved(const http_arrival& a, const foun
   return no;
 }
 
-std::optional<reply> http_gate::judge_body(const http_arrival& a) const {
+std::optional<reply> http_gate::judge_body(const http_arrival& a, std::size_t most) const {
   const std::string coding = joined_lines(a.header, http::field::content_encoding).value_or("");
   if (a.body_bytes != 0 && !coding.empty() && !beast::iequals(coding, "identity")) {
     reply no = error_reply(415, "unsupported_media_type",
@@ -218,8 +254,8 @@ std::optional<reply> http_gate::judge_body(const http_arrival& a) const {
     no.headers.emplace_back("Accept-Encoding", "identity");
     return no;
   }
-  if (a.body_bytes.value_or(0) <= options_.limits.body_bytes) return std::nullopt;
-  return body_too_large();
+  if (a.body_bytes.value_or(0) <= most) return std::nullopt;
+  return body_too_large(most);
 }
 
 std::optional<reply> http_gate::judge_handshake(const http_arrival& a) const {
@@ -268,9 +304,8 @@ std::optional<reply> http_gate::judge_upgrade(const http_arrival& a, admission& 
   return std::nullopt;
 }
 
-reply http_gate::body_too_large() const {
-  return error_reply(413, "body_too_large",
-                     fmt::format("the body is over {} bytes", options_.limits.body_bytes));
+reply http_gate::body_too_large(std::size_t most) {
+  return error_reply(413, "body_too_large", fmt::format("the body is over {} bytes", most));
 }
 
 std::optional<reply> http_gate::unreadable(error_code why, bool late) const {

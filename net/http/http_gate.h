@@ -8,6 +8,7 @@
 // Thread safety: a gate is constant, and any thread may ask it.
 #pragma once
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/beast/http/message.hpp>
 #include <cstdint>
 #include <optional>
@@ -32,12 +33,14 @@ struct http_arrival {
   bool reserved = false;                        // the connection has a place of the reserve (net/reserve.h)
   bool draining = false;                        // the server drains
   std::int64_t now_ms = 0;                      // Unix time in ms
+  boost::asio::ip::address peer = {};           // where the connection comes from
 };
 
 // The request is read to its end and answered by its route.
 struct comes_in {
   route_match to;
   bearer from;  // who sends the request; nobody for a route that needs no key
+  std::size_t most_body = 0;  // bytes
 };
 // The connection becomes a WebSocket. `how` has neither the caller's entry nor memory nor a request id.
 struct upgrades {
@@ -63,8 +66,8 @@ class http_gate {
 
   http_verdict judge(const http_arrival& a) const;
 
-  // The refusal of a body that proved too long while it was read.
-  reply body_too_large() const;
+  // The refusal of a body that proved too long while it was read. `most`: comes_in::most_body.
+  static reply body_too_large(std::size_t most);
   // The refusal of bytes that could not be read as a request, which ends the connection. `late`: the time of
   // the read was over. nullopt: the client is gone, or nothing can be said to it.
   std::optional<reply> unreadable(boost::system::error_code why, bool late) const;
@@ -83,9 +86,10 @@ class http_gate {
   std::optional<reply> judge_token(const http_header& h, const bearer& from,
                                    std::optional<endpoint> to) const;
   std::optional<reply> judge_route(const http_header& h, const found_route& found) const;
+  std::optional<reply> judge_admin(const http_arrival& a, const sender& from, const found_route& found) const;
   // A connection of the reserve is for health alone, or for whatever an entrance for metrics serves.
   std::optional<reply> judge_reserved(const http_arrival& a, const found_route& found) const;
-  std::optional<reply> judge_body(const http_arrival& a) const;
+  std::optional<reply> judge_body(const http_arrival& a, std::size_t most) const;
   // The headers of a WebSocket's handshake.
   std::optional<reply> judge_handshake(const http_arrival& a) const;
   // Fills `how`.

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 
 #include "net/called_back.h"
+#include "net/http/model_routes.h"
 #include "net/http/text_bodies.h"
 #include "net/metrics/metrics.h"
 #include "net/metrics/prometheus.h"
@@ -44,56 +45,6 @@ void append_count(std::string& out, std::string_view key, T value) {
 }
 
 reply not_found(std::string_view what) { return error_reply(404, "not_found", what); }
-
-// ---- models
-
-void append_model(std::string& out, const actors::model_entry& m) {
-  append_object(out, [&] {
-    append_text(out, "id", m.name);
-    append_text(out, "object", "model");
-    append_count(out, "created", m.created_s);
-    append_text(out, "owned_by", "weir");
-    append_count(out, "context_length", m.context);
-    append_count(out, "vocab_size", m.vocab_size);
-    append_text(out, "device", m.device);
-  });
-}
-
-// While a model loads, the list would lack it: a client that reads the list then takes the server for empty.
-std::optional<reply> loading_reply(hub& h) {
-  const auto now = h.server().service.loading();
-  if (!now || !h.server().service.models().empty()) return std::nullopt;
-  return error_reply(503, "unavailable", fmt::format("the model '{}' is loading", now->model));
-}
-
-reply list_models(hub& h, const bearer& from) {
-  if (auto later = loading_reply(h)) return std::move(*later);
-  std::string out = R"({"object":"list","data":[)";
-  for (const auto& m : h.server().service.models())
-    if (from.allows_model(m.name)) append_model(out, m);
-  return json_reply(out + "]}");
-}
-
-// A model that is still to be loaded counts as served.
-bool is_served(hub& h, const std::string& name) {
-  const auto& service = h.server().service;
-  if (service.loading()) return true;
-  return std::ranges::any_of(service.models(), [&](const auto& m) { return m.name == name; });
-}
-
-reply no_such_model(const std::string& name) {
-  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
-}
-
-reply show_model(hub& h, const std::string& name, const bearer& from) {
-  for (const auto& m : h.server().service.models()) {
-    if (m.name != name || !from.allows_model(name)) continue;
-    std::string out;
-    append_model(out, m);
-    return json_reply(std::move(out));
-  }
-  return no_such_model(name);
-}
 
 // ---- text
 
@@ -378,7 +329,7 @@ asio::awaitable<reply> issue_token(hub& h, std::string body, const bearer& from)
   if (!asked) co_return error_reply(asked.error());
   if (auto& model = asked->claims.model; !model.empty()) {
     if (const auto no = judge_model(h.server().service, from, model)) co_return error_reply(*no);
-    if (!is_served(h, model)) co_return no_such_model(model);
+    if (!is_known_model(h, model)) co_return no_such_model(model);
   }
   const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
   asked->claims.expires_ms = expires_ms;
@@ -423,6 +374,10 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
       co_return list_models(h, from);
     case endpoint::show_model:
       co_return show_model(h, route.id, from);
+    case endpoint::model_props:
+      co_return model_props(h, route.id, from);
+    case endpoint::list_all_models:
+      co_return list_all_models(h);
     case endpoint::tokenize:
       co_return co_await tokenize(h, std::move(body), from);
     case endpoint::detokenize:
@@ -450,6 +405,14 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::completions:
     case endpoint::chat_completions:
     case endpoint::messages:
+    case endpoint::follow_models:
+    case endpoint::add_model:
+    case endpoint::change_model:
+    case endpoint::remove_model:
+    case endpoint::swap_models:
+    case endpoint::plan_model:
+    case endpoint::load_model:
+    case endpoint::unload_model:
       break;
   }
   co_return error_reply(500, "internal", "no handler for this path");

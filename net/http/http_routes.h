@@ -1,5 +1,6 @@
-// http_routes.h — the routes that answer with one reply and no stream: everything but completions,
-// messages and the WebSocket.
+// http_routes.h — the routes that answer with one reply and no stream, and do not wait for long: everything
+// but completions, messages, the WebSocket, and what waits for models or follows them
+// (net/http/http_models.cpp).
 //
 // Thread safety: called on the hub's shard.
 #pragma once

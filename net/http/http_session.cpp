@@ -22,6 +22,12 @@ constexpr std::size_t beyond_header = 8 * 1024;
 // How long a connection of the reserve may take over its header: others wait for its place.
 constexpr std::chrono::milliseconds reserved_time{1000};
 
+// Unspecified where the client has gone.
+asio::ip::address address_of_peer(beast::tcp_stream& s) {
+  error_code gone;
+  return s.socket().remote_endpoint(gone).address();
+}
+
 // Length of the body that the header announces; 0 where it announces none, or chunks.
 template <class Parser>
 std::uint64_t announced_bytes(const Parser& p) {
@@ -39,6 +45,7 @@ http_session::http_session(std::shared_ptr<hub> h, const entrance& by, asio::ip:
       reserved_(std::move(reserved)),
       memory_(std::move(memory)),
       stream_(std::move(socket)),
+      peer_(address_of_peer(stream_)),
       buffer_(hub_.limits().header_bytes + beyond_header),
       news_(std::make_shared<wake>(hub_.executor())),
       gate_(hub_.server().options, hub_.server().bearers, by),
@@ -55,6 +62,7 @@ asio::awaitable<void> http_session::run() {
     const bool between_requests = state_.at() == http_state::phase::next_header;
     if (e == hub::event::close || (e == hub::event::drain && between_requests)) hang_up();
     if (e == hub::event::keys_changed && from_.removed()) hang_up();
+    if (e == hub::event::drain) news_->notify();
   });
   // closes the socket even if the coroutine does not run to its end, since a read of watch_peer() keeps the
   // session
@@ -98,7 +106,8 @@ asio::awaitable<bool> http_session::one_request() {
                                 .crowded = caller_.crowded(),
                                 .reserved = bool(reserved_),
                                 .draining = hub_.server().draining,
-                                .now_ms = unix_ms()});
+                                .now_ms = unix_ms(),
+                                .peer = peer_});
   co_return co_await judged(p, std::move(v));
 }
 
@@ -111,11 +120,11 @@ asio::awaitable<bool> http_session::judged(parser& p, http_verdict v) {
     co_return co_await upgrade(p.release(), std::move(socket->how));
   const auto& in = std::get<comes_in>(v.what);
   from_ = in.from;
-  p.body_limit(hub_.limits().body_bytes);
+  p.body_limit(in.most_body);
   error_code ec;
   co_await read_body(p, ec);
   if (ec == http::error::body_limit) {
-    turned_away no{gate_.body_too_large()};
+    turned_away no{http_gate::body_too_large(in.most_body)};
     no.with.close = true;
     co_return co_await turn_away(p, std::move(no));
   }
@@ -256,6 +265,9 @@ asio::awaitable<bool> http_session::answer(request& r, const route_match& route)
     reply file = show_asset(r.target(), codings.value_or(""));
     co_return co_await write(std::move(file));
   }
+  if (route.to == endpoint::follow_models) co_return co_await follow_models();
+  if (is_for_admins(route.to) && route.to != endpoint::list_all_models)
+    co_return co_await carry_out(route, std::move(body));
   reply got = co_await answer_route(hub_, route, std::move(body), from_);
   co_return co_await write(std::move(got));
 }

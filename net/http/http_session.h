@@ -26,6 +26,8 @@
 
 namespace weir::net {
 
+struct model_order;
+
 class http_session : public std::enable_shared_from_this<http_session> {
  public:
   // `by`: where the connection came in; it outlives the hub's server_state.
@@ -52,7 +54,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
   boost::asio::awaitable<bool> complete(openai::dialect d, std::string body);
   boost::asio::awaitable<bool> complete_message(std::string body);
-  // Parses a body, as read_sent(); a client is watched while its long body waits. Null: it has gone.
+  // Below. Parses a body, as read_sent(); a client is watched while its long body waits. Null: it has gone.
   template <class T, class Parse>
   boost::asio::awaitable<std::shared_ptr<sent_text<T>>> read_watched(std::string body, Parse parse);
   // Submits a request with n choices a prompt in the client's name, and begins to watch the client. `route`:
@@ -76,6 +78,17 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // Writes out_, and empties it.
   boost::asio::awaitable<void> send_events(const job_list& all, std::span<shown_choice> shown, bool last);
   void note_sent(const job_list& all, std::span<shown_choice> shown);
+
+  // http_models.cpp
+  boost::asio::awaitable<bool> carry_out(const route_match& route, std::string body);
+  // Sets the source of the order, or returns the refusal.
+  boost::asio::awaitable<std::optional<reply>> settle(std::shared_ptr<model_order> order);
+  boost::asio::awaitable<bool> follow_models();
+  // Sends events until the client is gone or the server drains.
+  boost::asio::awaitable<void> send_models(const model_watch::follower& place);
+  // `shown`: what the client was sent last; null: nothing.
+  boost::asio::awaitable<void> send_difference(const actors::models_picture* shown,
+                                               const actors::models_picture& now);
 
   boost::asio::awaitable<bool> write(reply r);
   // Writes a body piece by piece. `r.body` is the first piece, and more follow.
@@ -107,6 +120,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   const reserve::place reserved_;  // where it came in by the reserve
   core::memory_hold memory_;  // of the connection and, while there is one, of the request's body
   boost::beast::tcp_stream stream_;
+  const boost::asio::ip::address peer_;
   boost::beast::flat_buffer buffer_;  // bounded: a header, the framing of a body, or bytes sent ahead
   std::shared_ptr<wake> news_;
   std::shared_ptr<std::atomic<bool>> left_;  // set when the client leaves while its body is parsed
@@ -121,5 +135,21 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };
+
+template <class T, class Parse>
+boost::asio::awaitable<std::shared_ptr<sent_text<T>>> http_session::read_watched(std::string body, Parse parse) {
+  text_sender from{from_.who.key};
+  if (is_long(body)) {
+    left_ = std::make_shared<std::atomic<bool>>(false);
+    from.left = left_;
+    watch_peer();
+  }
+  auto of =
+      co_await read_sent<T>(hub_.server().service, std::move(from), hub_.executor(), std::move(body), parse);
+  if (std::exchange(left_, nullptr)) co_await stop_watching();
+  if (state_.at() == http_state::phase::client_gone)
+    done_with(hub_.server().service, std::exchange(of, nullptr));
+  co_return of;
+}
 
 }  // namespace weir::net

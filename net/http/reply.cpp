@@ -41,6 +41,9 @@ unsigned status_of(core::errc code) {
     case core::errc::model_not_found:
     case core::errc::not_found:
       return 404;
+    case core::errc::busy:
+    case core::errc::already_there:
+      return 409;
     case core::errc::overloaded:
       return 429;
     case core::errc::unavailable:
@@ -72,7 +75,7 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
       append_text_or_null(r.body, "code", code);
     });
   });
-  if (status == 429 || status == 503) r.headers.emplace_back("Retry-After", "1");
+  if (status == 429 || status == 503 || code == ws::code_of(core::errc::busy)) r.headers.emplace_back("Retry-After", "1");
   return r;
 }
 

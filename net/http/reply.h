@@ -24,7 +24,8 @@ struct reply {
 };
 
 reply json_reply(std::string body);
-// {"error":{message,type,param,code}}. An empty param or code is null. 429 and 503 have a Retry-After header.
+// {"error":{message,type,param,code}}. An empty param or code is null. 429, 503 and `busy` have a Retry-After
+// header.
 // `code`: lives as long as the program.
 reply error_reply(unsigned status, std::string_view code, std::string_view message,
                   std::string_view param = {});

@@ -21,6 +21,16 @@ constexpr route routes[] = {
     {"POST", "/v1/messages/count_tokens", endpoint::count_tokens},
     {"GET", "/v1/models", endpoint::list_models},
     {"GET", "/v1/models/{id}", endpoint::show_model},
+    {"GET", "/models/sse", endpoint::follow_models},
+    {"GET", "/props", endpoint::model_props},
+    {"POST", "/models/load", endpoint::load_model},
+    {"POST", "/models/unload", endpoint::unload_model},
+    {"GET", "/v1/admin/models", endpoint::list_all_models},
+    {"POST", "/v1/admin/models", endpoint::add_model},
+    {"POST", "/v1/admin/models/{id}", endpoint::change_model},
+    {"DELETE", "/v1/admin/models/{id}", endpoint::remove_model},
+    {"POST", "/v1/admin/swap", endpoint::swap_models},
+    {"POST", "/v1/admin/plan", endpoint::plan_model},
     {"POST", "/v1/tokenize", endpoint::tokenize},
     {"POST", "/v1/detokenize", endpoint::detokenize},
     {"GET", "/v1/jobs", endpoint::list_jobs},
@@ -66,17 +76,35 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
   return percent_decode(path);
 }
 
-// nullopt: the path is another one, or only the method is; in the second case `allow` gets the route's
+// nullopt: the path is another one, or only the method is; in the second case `other` gets the route's
 // method.
 std::optional<route_match> match(const route& r, std::string_view asked, std::string_view path,
-                                 std::string& allow) {
+                                 wrong_method& other) {
   auto id = fit(r.pattern, path);
   if (!id) return std::nullopt;
   if (r.method == asked) return route_match{r.to, std::move(*id)};
-  if (!allow.empty()) allow += ", ";
-  allow += r.method;
-  if (r.method == "GET") allow += ", HEAD";
+  other.for_admins = is_for_admins(r.to) && (other.for_admins || other.allow.empty());
+  if (!other.allow.empty()) other.allow += ", ";
+  other.allow += r.method;
+  if (r.method == "GET") other.allow += ", HEAD";
   return std::nullopt;
+}
+
+// The value of a parameter of a target's query, percent-decoded; empty: there is none. A + is a +, since names
+// of models have it.
+std::string parameter_of(std::string_view target, std::string_view name) {
+  const auto begin = target.find('?');
+  if (begin == target.npos) return {};
+  std::string_view query = target.substr(begin + 1);
+  query = query.substr(0, query.find('#'));
+  while (!query.empty()) {
+    const auto end = query.find('&');
+    const std::string_view one = query.substr(0, end);
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=')
+      return percent_decode(one.substr(name.size() + 1));
+    query = end == query.npos ? std::string_view() : query.substr(end + 1);
+  }
+  return {};
 }
 
 // The path as the table of routes has it: without doubled slashes and a slash at the end. Clients make these
@@ -91,10 +119,22 @@ std::string plain_path(std::string_view path) {
 
 // `allow`: what the path takes beside the routes' methods.
 found_route find_in_table(std::string_view asked, std::string_view path, std::string allow = {}) {
+  wrong_method other{std::move(allow)};
   for (const route& r : routes)
-    if (auto found = match(r, asked, path, allow)) return std::move(*found);
-  if (allow.empty()) return no_route{};
-  return wrong_method{std::move(allow)};
+    if (auto found = match(r, asked, path, other)) return std::move(*found);
+  if (other.allow.empty()) return no_route{};
+  return other;
+}
+
+found_route find_path(std::string_view asked, std::string_view path) {
+  const bool is_asset = find_asset(path) != nullptr;
+  if (is_asset && asked == "GET") return route_match{endpoint::asset, {}};
+  auto found = find_in_table(asked, path, is_asset ? "GET, HEAD" : "");
+  if (!std::holds_alternative<no_route>(found)) return found;
+  const std::string plain = plain_path(path);
+  found = find_in_table(asked, plain);
+  if (!std::holds_alternative<no_route>(found)) return found;
+  return find_in_table(asked, "/v1" + plain);  // a base URL without /v1
 }
 
 }  // namespace
@@ -117,15 +157,10 @@ bool is_for_metrics(std::string_view target) {
 }
 
 found_route find_route(std::string_view method, std::string_view target) {
-  const std::string_view path = path_of(target), asked = method == "HEAD" ? "GET" : method;
-  const bool is_asset = find_asset(path) != nullptr;
-  if (is_asset && asked == "GET") return route_match{endpoint::asset, {}};
-  auto found = find_in_table(asked, path, is_asset ? "GET, HEAD" : "");
-  if (!std::holds_alternative<no_route>(found)) return found;
-  const std::string plain = plain_path(path);
-  found = find_in_table(asked, plain);
-  if (!std::holds_alternative<no_route>(found)) return found;
-  return find_in_table(asked, "/v1" + plain);  // a base URL without /v1
+  auto found = find_path(method == "HEAD" ? "GET" : method, path_of(target));
+  auto* route = std::get_if<route_match>(&found);
+  if (route && route->to == endpoint::model_props) route->id = parameter_of(target, "model");
+  return found;
 }
 
 }  // namespace weir::net

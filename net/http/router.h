@@ -2,6 +2,7 @@
 //
 // A pattern that ends in {id} matches the rest of the path, percent-decoded. A route for GET serves HEAD too.
 // Where nothing is at a path, doubled slashes, a slash at its end and a missing /v1 are forgiven.
+// Routes of admins load and unload models, or show how they stand (net/access/admin_gate.h).
 // Pure functions: any thread.
 #pragma once
 
@@ -20,6 +21,8 @@ enum class endpoint {
   count_tokens,  // Anthropic's
   list_models,
   show_model,
+  follow_models,  // events
+  model_props,    // llama.cpp's
   tokenize,
   detokenize,
   issue_token,
@@ -30,14 +33,27 @@ enum class endpoint {
   ready,
   stats,
   metrics,
+  // of admins
+  list_all_models,
+  add_model,
+  change_model,
+  remove_model,
+  swap_models,
+  plan_model,
+  load_model,    // llama.cpp's
+  unload_model,  // llama.cpp's
 };
+
+constexpr bool is_for_admins(endpoint e) noexcept { return e >= endpoint::list_all_models; }
 
 struct route_match {
   endpoint to = endpoint::asset;
-  std::string id;  // the part of the path that {id} matches; empty if the pattern has no {id}
+  // The part of the path that {id} matches; of model_props the parameter `model`; else empty.
+  std::string id;
 };
 struct wrong_method {
-  std::string allow;  // for the Allow header
+  std::string allow;        // for the Allow header
+  bool for_admins = false;  // every route at the path is for admins
 };
 struct no_route {};
 

@@ -323,6 +323,10 @@ std::string_view code_of(core::errc code) {
     case core::errc::overloaded:
     case core::errc::unavailable:
       return "overloaded";
+    case core::errc::busy:
+      return "busy";
+    case core::errc::already_there:
+      return "already_there";
     case core::errc::bad_file:
     case core::errc::internal:
       break;
@@ -332,7 +336,8 @@ std::string_view code_of(core::errc code) {
 
 protocol_error refusal(std::string_view id, const core::error& e) {
   protocol_error out{std::string(id), code_of(e.code), e.message, e.param, std::nullopt, false};
-  if (out.code == "overloaded") out.retry_after_ms = e.retry_after_ms > 0 ? e.retry_after_ms : 1000;
+  if (out.code == "overloaded" || e.code == core::errc::busy)
+    out.retry_after_ms = e.retry_after_ms > 0 ? e.retry_after_ms : 1000;
   return out;
 }
 

@@ -1,0 +1,133 @@
+#include "net/http/model_routes.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "net/protocol/json.h"
+#include "net/protocol/model_objects.h"
+
+namespace weir::net {
+namespace {
+
+using actors::model_entry;
+using actors::model_state;
+using actors::model_status;
+using actors::models_picture;
+
+// The models that a client may see: those that are ready first, with what the service says of them.
+struct shown_models {
+  struct one {
+    model_status status;
+    std::optional<model_entry> served;
+  };
+  std::vector<one> all;
+
+  shown_models(hub& h, models_picture known, const bearer& from) {
+    std::unordered_map<std::string, model_status*> by_name;
+    for (auto& m : known.models) by_name.emplace(m.name, &m);
+    for (auto& m : h.server().service.models()) {
+      const auto at = by_name.find(m.name);
+      if (!from.allows_model(m.name)) continue;
+      all.push_back({at == by_name.end() ? ready(m) : *at->second, m});
+      if (at != by_name.end()) by_name.erase(at);
+    }
+    for (auto& m : known.models)
+      if (by_name.contains(m.name) && from.allows_model(m.name)) all.push_back({std::move(m), std::nullopt});
+  }
+
+  // A model that has become ready since the picture.
+  static model_status ready(const model_entry& m) {
+    model_status s;
+    s.name = m.name;
+    s.state = model_state::ready;
+    s.context = m.context;
+    return s;
+  }
+  void append(std::string& out, std::size_t i) const {
+    append_listed(out, all[i].status, all[i].served ? &*all[i].served : nullptr);
+  }
+};
+
+// An object with the text `before`, a list of `n` items, and the text `after`.
+reply list_reply(std::string before, std::size_t n, body_parts::item item, std::string after) {
+  auto parts = std::make_shared<body_parts>();
+  parts->add(std::move(before));
+  parts->add(n, [item = std::move(item)](std::string& out, std::size_t i) {
+    if (i > 0) out += ',';
+    item(out, i);
+  });
+  parts->add(std::move(after));
+  reply r;
+  r.source = std::move(parts);
+  return r;
+}
+
+// While models load, the list lacks names: a client that reads the list then takes it for whole.
+std::optional<reply> incomplete_reply(hub& h, const models_picture& known) {
+  if (known.complete) return std::nullopt;
+  const auto now = h.server().service.loading();
+  return error_reply(503, "unavailable",
+                     now ? fmt::format("the model '{}' is loading", now->model)
+                         : "the names of the models are not known yet");
+}
+
+}  // namespace
+
+reply no_such_model(const std::string& name) {
+  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
+}
+
+bool is_known_model(hub& h, const std::string& name) {
+  const auto known = h.server().service.all_models();
+  return !known.complete || std::ranges::find(known.models, name, &model_status::name) != known.models.end();
+}
+
+reply list_models(hub& h, const bearer& from) {
+  auto known = h.server().service.all_models();
+  if (auto later = incomplete_reply(h, known)) return std::move(*later);
+  const auto shown = std::make_shared<const shown_models>(h, std::move(known), from);
+  const auto item = [shown](std::string& out, std::size_t i) { shown->append(out, i); };
+  return list_reply(R"({"object":"list","data":[)", shown->all.size(), item, "]}");
+}
+
+reply show_model(hub& h, const std::string& name, const bearer& from) {
+  auto known = h.server().service.all_models();
+  const bool complete = known.complete;
+  const shown_models shown(h, std::move(known), from);
+  for (std::size_t i = 0; i < shown.all.size(); ++i) {
+    if (shown.all[i].status.name != name) continue;
+    std::string out;
+    shown.append(out, i);
+    return json_reply(std::move(out));
+  }
+  if (!complete && from.allows_model(name))
+    if (auto later = incomplete_reply(h, {})) return std::move(*later);
+  return no_such_model(name);
+}
+
+reply model_props(hub& h, const std::string& name, const bearer& from) {
+  const shown_models shown(h, h.server().service.all_models(), from);
+  if (name.empty()) {
+    const auto is_ready = [](const auto& m) { return m.status.state == model_state::ready; };
+    const auto first = std::ranges::find_if(shown.all, is_ready);
+    const bool one = std::ranges::count_if(shown.all, is_ready) == 1;
+    return json_reply(props_body(one ? &first->status : nullptr, true));
+  }
+  const auto named = [&](const auto& m) { return m.status.name == name; };
+  const auto at = std::ranges::find_if(shown.all, named);
+  if (at == shown.all.end()) return no_such_model(name);
+  return json_reply(props_body(&at->status, false));
+}
+
+reply list_all_models(hub& h) {
+  const auto known = std::make_shared<const models_picture>(h.server().service.all_models());
+  std::string devices = "],\"devices\":[";
+  for (const auto& d : known->devices) append_device(devices, d);
+  const auto item = [known](std::string& out, std::size_t i) { append_model(out, known->models[i]); };
+  reply r = list_reply(R"({"models":[)", known->models.size(), item, devices + "]}");
+  r.headers.emplace_back("Cache-Control", "no-store");
+  return r;
+}
+
+}  // namespace weir::net

@@ -1,0 +1,36 @@
+// model_objects.h — how models stand, as JSON: for /v1/admin/models, for the list of OpenAI with the fields of
+// llama.cpp and vLLM, and as events and properties in the forms of llama.cpp.
+//
+// Pure functions: any thread. Each appends to a string.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "actors/model_orders.h"
+#include "actors/service.h"
+
+namespace weir::net {
+
+// An object of /v1/admin/models.
+void append_model(std::string& out, const actors::model_status& m);
+// An object of its `devices`.
+void append_device(std::string& out, const actors::device_account& d);
+
+// llama.cpp's word for a state: unloaded, loading, loaded or failed.
+std::string_view router_word(actors::model_state s) noexcept;
+// How much of a load is done, 0 to 1; 0 while that is not known.
+double progress_of(const actors::model_status& m) noexcept;
+
+// An object of /v1/models. `served`: the same model where it is ready, else null.
+void append_listed(std::string& out, const actors::model_status& m, const actors::model_entry* served);
+
+// Server-sent events: the state of one model, and that a model is known no more.
+void append_model_event(std::string& out, const actors::model_status& m);
+void append_removal_event(std::string& out, std::string_view model);
+
+// The body of /props. `m`: the model that it is about; null: none. `router`: no model was named, so that it is
+// about the server, too; clients of llama.cpp know by `role` that they may ask for models.
+std::string props_body(const actors::model_status* m, bool router);
+
+}  // namespace weir::net

@@ -1,0 +1,139 @@
+// Bodies of orders: what is read, and every refusal with its field and its code.
+#include "net/protocol/model_orders.h"
+
+#include <catch2/catch.hpp>
+
+namespace weir::tests::model_orders_test {
+namespace {
+
+using namespace weir::net;
+using core::errc;
+
+struct bad_row {
+  const char *body, *param, *words;
+  errc code = errc::invalid_param;
+};
+
+template <class Parse>
+void check_bad(std::initializer_list<bad_row> rows, Parse parse) {
+  for (const auto& row : rows) {
+    CAPTURE(row.body);
+    const auto read = parse(row.body, SIZE_MAX);
+    REQUIRE_FALSE(read.has_value());
+    CHECK(read.error().param == row.param);
+    CHECK(read.error().code == row.code);
+    CHECK_THAT(read.error().message, Catch::Contains(row.words));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("model orders: a load has a name, and may say where, how much and whether it waits") {
+  const auto least = orders::parse_load(R"({"name":"a","source":null})");
+  REQUIRE(least.has_value());
+  CHECK(least->name == "a");
+  CHECK(least->source.empty());
+  CHECK(least->devices.empty());
+  CHECK_FALSE(least->kv_tokens);
+  CHECK(least->wait);
+  const auto full = orders::parse_load(
+      R"({"name":"a/b","source":"s","device":["cuda:0","cuda:1"],"kv_tokens":4096,"wait":false,"evict":"none"})");
+  REQUIRE(full.has_value());
+  CHECK(full->source == "s");
+  CHECK(full->devices == std::vector<std::string>{"cuda:0", "cuda:1"});
+  CHECK(full->kv_tokens == 4096u);
+  CHECK_FALSE(full->wait);
+  CHECK(orders::parse_load(R"({"name":"a","device":"cpu"})")->devices == std::vector<std::string>{"cpu"});
+}
+
+TEST_CASE("model orders: what is wrong with a load is named, and what is planned is refused as such") {
+  check_bad({{"", "", "JSON"},
+             {"[]", "", "object"},
+             {"{}", "name", "missing"},
+             {R"({"name":""})", "name", "1 to 256"},
+             {R"({"name":1})", "name", "string"},
+             {R"({"name":"a\u0000b"})", "name", "control"},
+             {R"({"name":"a\nb"})", "name", "control"},
+             {R"({"name":"a","source":""})", "source", "1 to 4096"},
+             {R"({"name":"a","source":{}})", "source", "string"},
+             {R"({"name":"a","device":[]})", "device", "list"},
+             {R"({"name":"a","device":7})", "device", "list"},
+             {R"({"name":"a","device":["cpu","cpu"]})", "device", "twice"},
+             {R"({"name":"a","kv_tokens":0})", "kv_tokens", "[1, "},
+             {R"({"name":"a","kv_tokens":-1})", "kv_tokens", "[1, "},
+             {R"({"name":"a","kv_tokens":1.5})", "kv_tokens", "integer"},
+             {R"({"name":"a","kv_tokens":9e18})", "kv_tokens", "kv_tokens"},
+             {R"({"name":"a","wait":"no"})", "wait", "true"},
+             {R"({"name":"a","name":"b"})", "name", "name"},
+             {R"({"name":"a","nmae":1})", "nmae", "nmae"},
+             {R"({"name":"a","evict":"all"})", "evict", "'none'"},
+             {R"({"name":"a","evict":"idle"})", "evict", "not supported", errc::not_supported},
+             {R"({"name":"a","evict":"drain"})", "evict", "not supported", errc::not_supported},
+             {R"({"name":"a","split":[1]})", "split", "not supported", errc::not_supported},
+             {R"({"name":"a","share":2})", "share", "not supported", errc::not_supported},
+             {R"({"name":"a","pinned":true})", "pinned", "not supported", errc::not_supported},
+             {R"({"name":"a","limits":{}})", "limits", "not supported", errc::not_supported},
+             {R"({"name":"a","draft":"d"})", "draft", "not supported", errc::not_supported}},
+            orders::parse_load);
+  const std::string longest(orders::longest_name, 'n');
+  CHECK(orders::parse_load(R"({"name":")" + longest + "\"}").has_value());
+  CHECK_FALSE(orders::parse_load(R"({"name":"n)" + longest + "\"}").has_value());
+}
+
+TEST_CASE("model orders: a change loads or unloads") {
+  const auto load = orders::parse_change(R"({"action":"load","wait":false})");
+  REQUIRE(load.has_value());
+  CHECK_FALSE(load->unload);
+  CHECK_FALSE(load->wait);
+  const auto away = orders::parse_change(R"({"action":"unload","drain_s":1.5})");
+  REQUIRE(away.has_value());
+  CHECK(away->unload);
+  CHECK(away->drain == std::chrono::milliseconds(1500));
+  CHECK(orders::parse_change(R"({"action":"unload","drain_s":0})")->drain == std::chrono::nanoseconds(0));
+  check_bad({{"{}", "action", "missing"},
+             {R"({"action":"stop"})", "action", "'stop'"},
+             {R"({"action":["load"]})", "action", "string"},
+             {R"({"action":"sleep"})", "action", "not supported", errc::not_supported},
+             {R"({"action":"wake"})", "action", "not supported", errc::not_supported},
+             {R"({"action":"unload","level":1})", "level", "not supported", errc::not_supported},
+             {R"({"action":"load","kv_tokens":9})", "kv_tokens", "not supported", errc::not_supported},
+             {R"({"share":1})", "share", "not supported", errc::not_supported},
+             {R"({"action":"load","drain_s":1})", "drain_s", "alone"},
+             {R"({"action":"unload","drain_s":-1})", "drain_s", "[0, 86400]"},
+             {R"({"action":"unload","drain_s":86401})", "drain_s", "[0, 86400]"},
+             {R"({"action":"unload","drain_s":"1"})", "drain_s", "number"},
+             {R"({"action":"unload","model":"m"})", "model", "model"}},
+            orders::parse_change);
+}
+
+TEST_CASE("model orders: a swap names what goes and what comes") {
+  const auto s = orders::parse_swap(R"({"out":["a","b"],"in":{"name":"c","source":"d"},"drain_s":2,"wait":false})");
+  REQUIRE(s.has_value());
+  CHECK(s->out == std::vector<std::string>{"a", "b"});
+  CHECK(s->in.name == "c");
+  CHECK_FALSE(s->in.wait);
+  CHECK(s->drain == std::chrono::seconds(2));
+  check_bad({{R"({"in":{"name":"c"}})", "out", "missing"},
+             {R"({"out":[],"in":{"name":"c"}})", "out", "list"},
+             {R"({"out":"a","in":{"name":"c"}})", "out", "list"},
+             {R"({"out":[1],"in":{"name":"c"}})", "out", "string"},
+             {R"({"out":["a","a"],"in":{"name":"c"}})", "out", "twice"},
+             {R"({"out":["a"]})", "in", "missing"},
+             {R"({"out":["a"],"in":"c"})", "in", "object"},
+             {R"({"out":["a"],"in":{"source":"c"}})", "name", "missing"},
+             {R"({"out":["a"],"in":{"name":"c","wait":true}})", "wait", "beside"},
+             {R"({"out":["a"],"in":{"name":"c","draft":"d"}})", "draft", "not supported", errc::not_supported},
+             {R"({"out":["a"],"in":{"name":"c"},"name":"x"})", "name", "name"}},
+            orders::parse_swap);
+}
+
+TEST_CASE("model orders: llama.cpp's orders name a model") {
+  CHECK(*orders::parse_named(R"({"model":"m"})") == "m");
+  check_bad({{"{}", "model", "missing"},
+             {R"({"model":""})", "model", "1 to"},
+             {R"({"model":null})", "model", "missing"},
+             {R"({"model":"m","extra_args":[]})", "extra_args", "extra_args"}},
+            orders::parse_named);
+}
+
+}  // namespace weir::tests::model_orders_test
