@@ -82,7 +82,10 @@ class model_registry::mind {
 
   explicit mind(model_registry::parts p) : p_(std::move(p)) {
     for (const auto& step : p_.start)
-      if (step.copy == 0) add(step.spec);
+      if (step.copy == 0) {
+        add(step.spec);
+        known_.back().state = model_state::loading;  // or about to be
+      }
     for (const auto& spec : p_.known)
       if (!find(spec.name)) add(spec);
     publish();
@@ -119,7 +122,7 @@ class model_registry::mind {
   // The order under way threw, for want of memory: what it had begun is not finished any more.
   void give_up_steps() {
     for (auto& e : known_) {
-      if (e.state == model_state::loading) {
+      if (e.state == model_state::loading && e.progress) {
         e.state = model_state::failed;
         e.reason = "the load was not finished";
       }

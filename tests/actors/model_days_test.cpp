@@ -28,6 +28,7 @@ struct day {
     o.owner.max_batch = 1 + random() % 4;
     o.owner.queue = random() % 6;
     o.owner.audit = true;
+    o.seen = std::make_shared<core::incidents>([](std::string_view) {});
     return o;
   }
 
