@@ -31,6 +31,14 @@ core::result<void> admission_control::admit(std::string_view model, std::uint32_
   do {
     if (jobs > most - choices) return full(model, jobs, choices);
   } while (!jobs_.compare_exchange_weak(jobs, jobs + choices, relaxed));
+  // Counted before the doors are looked at once more: whoever closes one and then finds no job unfinished has
+  // seen the last of them.
+  unfinished_.fetch_add(choices);
+  if (auto why = closed()) {
+    unfinished_.fetch_sub(choices);
+    jobs_.fetch_sub(choices, relaxed);
+    return *why;
+  }
   prompt_tokens_.fetch_add(prompt_tokens, relaxed);
   return {};
 }
@@ -54,19 +62,21 @@ core::result<void> admission_control::check_wait(std::string_view model, core::d
                   wait, most));
 }
 
-void admission_control::close(core::error why) {
+void admission_control::close(door which, core::error why) {
   const std::lock_guard held(lock_);
-  why_closed_ = std::move(why);
+  why_closed_[static_cast<std::size_t>(which)] = std::move(why);
 }
 
-void admission_control::reopen() {
+void admission_control::reopen(door which) {
   const std::lock_guard held(lock_);
-  why_closed_.reset();
+  why_closed_[static_cast<std::size_t>(which)].reset();
 }
 
 std::optional<core::error> admission_control::closed() const {
   const std::lock_guard held(lock_);
-  return why_closed_;
+  for (const auto& why : why_closed_)
+    if (why) return why;
+  return std::nullopt;
 }
 
 std::uint32_t admission_control::waiting() const noexcept {
@@ -130,6 +140,7 @@ admission_control::standing admission_control::job_paused(standing was, bool now
 
 void admission_control::job_done(std::uint32_t output_tokens, standing was) noexcept {
   leave(was);
+  unfinished_.fetch_sub(1);
   if (output_tokens == 0) return;  // the job never ran
   const double mean = answer_.load(relaxed);
   answer_.store(mean == 0 ? output_tokens : mean + newest_answer * (output_tokens - mean), relaxed);

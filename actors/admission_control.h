@@ -29,6 +29,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -79,11 +80,16 @@ class admission_control {
   // choice, and prompt_done() once for their prompt.
   core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
 
-  // From close() to reopen(), admit() and check_wait() return `why`. The owner closes the admission while its
-  // device is down.
-  void close(core::error why);
-  void reopen();
+  // Who closes the admission: its owner, while the device is down, and the model registry, while the model
+  // drains. It is open again once both have reopened it.
+  enum class door : std::uint8_t { device, drain };
+  // From close() to reopen(), admit() and check_wait() return `why`.
+  void close(door which, core::error why);
+  void reopen(door which);
   std::optional<core::error> closed() const;
+  // Jobs that were admitted and are not done, paused or not. Once it is 0 after a close(), it stays 0 until
+  // the admission is open again.
+  std::uint32_t unfinished() const noexcept { return unfinished_.load(); }
 
   // Limit 3 for a job whose text has to wait for `before` first: overloaded, or success. Admits nothing.
   core::result<void> check_wait(std::string_view model, core::duration before) const;
@@ -126,7 +132,8 @@ class admission_control {
   const std::uint32_t batch_;
   const core::queue_settings limits_;
   mutable std::mutex lock_;  // of why_closed_, which is read once a request
-  std::optional<core::error> why_closed_;
+  std::array<std::optional<core::error>, 2> why_closed_;  // by door
+  std::atomic<std::uint32_t> unfinished_{0};
   std::atomic<std::uint32_t> jobs_{0};           // admitted, not done and never paused
   std::atomic<std::uint32_t> returned_{0};       // not done, and their pause is over
   std::atomic<std::uint32_t> running_again_{0};  // of these: in the batch, when the latest step was over

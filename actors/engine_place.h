@@ -13,7 +13,6 @@
 #include "actors/model_place.h"
 #include "actors/pace_meter.h"
 #include "core/engine.h"
-#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::actors {
 
@@ -22,8 +21,7 @@ struct engine_place {
   std::unique_ptr<core::engine> engine;  // null: the device is down
   core::time_point due{};  // nothing to do before then, unless a message comes
   bool rests = false;  // after its latest step no job ran or waited: jobs that it had were paused
-  model_spec spec;   // what it was made from
-  std::shared_ptr<const core::tokenizer> tokenizer;
+  model_spec spec;   // what it was made from, and is made from again
   std::shared_ptr<const model_place> served;  // never null
   pace_meter pace;
   core::engine_totals past_totals;  // of the engines before this one

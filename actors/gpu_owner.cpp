@@ -50,13 +50,15 @@ class mailbox_port final : public engine_port {
 
 class owner {
  public:
+  // `where`: executor for loads; empty: a thread of their own.
   owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b, shared_by_owners shared,
-        std::shared_ptr<mask_pool> masks)
-      : options_(std::move(o)),
+        std::shared_ptr<mask_pool> masks, asio::any_io_executor where)
+      : options_(std::make_shared<owner_options>(std::move(o))),
         time_(time),
         board_(std::move(b)),
         shared_(std::move(shared)),
-        masks_(std::move(masks)) {}
+        engines_need_{time, std::move(masks), shared_.seen},
+        loader_(options_, engines_need_, std::move(where)) {}
 
   // Engines end their remaining jobs when they are destroyed, and the sinks of those jobs use the outbox.
   ~owner() {
@@ -66,9 +68,11 @@ class owner {
 
   void begin(const context<owner_msg>& self) {
     self_ = self.self();
-    timer_ = time_.make_timer(self.get_executor(), [to = self_] {
-      core::insist([&] { to.tell(time_came()); });  // makes the owner look for a step that is due
-    });
+    const auto ring = [to = self_] {
+      core::insist([&] { to.tell(time_came()); });  // makes the owner look for what is due
+    };
+    timer_ = time_.make_timer(self.get_executor(), ring);
+    load_timer_ = time_.make_timer(self.get_executor(), ring);
   }
 
   void accept(owner_msg& m) {
@@ -108,7 +112,7 @@ class owner {
       const auto done = e.engine->step();
       e.due = done.wait_until;
       e.rests = done.running + done.waiting == 0;
-      e.note_pace(time_.now(), done, options_.max_batch);
+      e.note_pace(time_.now(), done, options_->max_batch);
       if (done.rows > 0) {
         meter_.add(time_.now(), done.tokens, done.took);
         board_->beat(time_.now(), true);
@@ -118,7 +122,7 @@ class owner {
         break;
       }
     }
-    if (options_.audit) check_books();
+    if (options_->audit) check_books();
     outbox_.flush();
     if (time_.now() >= publish_at_ && board_->offer(picture())) publish_at_ = time_.now() + publish_every;
   }
@@ -160,18 +164,24 @@ class owner {
   void on(submit_job& m) {
     m.stream->out = &outbox_;
     if (rests()) board_->beat(time_.now(), true);
-    auto& e = place(m.engine);
-    if (!e.engine) return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
-    if (e.engine->idle()) e.pace.wake(time_.now());
+    auto* const e = find(m.engine);
+    if (!e) return finish(*m.stream, model_is_gone());
+    if (!e->engine)
+      return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
+    if (e->engine->idle()) e->pace.wake(time_.now());
     m.job.sink = m.stream;
     try {
-      e.engine->submit(std::move(m.job));
+      e->engine->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
       shared_.seen->note("a job on its way into the engine", std::current_exception());
       return finish(*m.stream,
                     core::make_error(core::errc::overloaded, "there is no memory for this job now"));
     }
-    e.due = {};
+    e->due = {};
+  }
+
+  static core::error model_is_gone() {
+    return core::make_error(core::errc::unavailable, "the model was unloaded");
   }
 
   static void finish(core::token_sink& sink, core::error why) {
@@ -182,37 +192,28 @@ class owner {
   }
 
   void on(cancel_job& m) {
-    auto& e = place(m.engine);
-    if (!e.engine) return;
-    e.engine->cancel(m.id, m.why);
-    e.due = {};
-    if (const auto fault = e.engine->fault()) device_failed(*fault);
+    auto* const e = find(m.engine);
+    if (!e || !e->engine) return;
+    e->engine->cancel(m.id, m.why);
+    e->due = {};
+    if (const auto fault = e->engine->fault()) device_failed(*fault);
   }
 
   void on(pause_job& m) {
     m.stream->pause_told.store(false);  // before the wish is read: a later wish sends a message of its own
     const auto until = m.stream->pause_until.load();
-    auto& e = place(m.engine);
-    if (!e.engine) return;
+    auto* const e = find(m.engine);
+    if (!e || !e->engine) return;
     if (until == core::time_point::min())
-      e.engine->resume(m.stream->id);
+      e->engine->resume(m.stream->id);
     else if (m.stream->pausable)
-      e.engine->pause(m.stream->id, until);
-    e.due = {};
+      e->engine->pause(m.stream->id, until);
+    e->due = {};
   }
 
   void on(time_came&) {
     if (plan_.due(time_.now())) start_again();
-  }
-
-  core::result<std::unique_ptr<ready_model>> open(const model_spec& spec, const model_progress& progress) {
-    if (!backend_ && options_.device != "sim") {
-      auto made =
-          core::make_backend(options_.device, options_.threads, options_.deterministic, options_.activations);
-      if (!made) return made.error();
-      backend_ = std::move(*made);
-    }
-    return open_model(spec, options_, backend_, progress);
+    begin_loads();
   }
 
   // The device has failed, and its memory is lost for all engines: their jobs end with `why`. Backend and
@@ -233,7 +234,9 @@ class owner {
   void go_down(const std::string& why) {
     board_->fail(why);
     for (auto& e : engines_)
-      core::insist([&] { e.served->admission->close(core::make_error(core::errc::unavailable, "{}", why)); });
+      core::insist([&] {
+        e.served->admission->close(door::device, core::make_error(core::errc::unavailable, "{}", why));
+      });
   }
 
   // Makes the engines that the failed device has lost.
@@ -248,7 +251,7 @@ class owner {
     if (made) {
       plan_.succeeded();
       board_->fail({});
-      for (auto& e : engines_) e.served->admission->reopen();
+      for (auto& e : engines_) e.served->admission->reopen(door::device);
       board_->beat(time_.now(), false);
       return shared_.seen->tell("the device", "it was started again");
     }
@@ -261,54 +264,87 @@ class owner {
                                      made.error().message));
   }
 
-  // Frees the device's memory, and then the device, which nothing else holds.
+  // Frees the engines' memory, and with it their backends.
   void close_all() {
     for (auto& e : engines_) e.close();
-    backend_.reset();
   }
 
   core::result<> reopen_all() {
     for (auto& e : engines_) {
-      auto again = open(e.spec, {});
-      if (!again) return again.error();
-      e.engine = std::make_unique<core::engine>(std::move((*again)->weights), core::token_table(*e.tokenizer),
-                                                (*again)->config, time_, masks_);
+      auto again = load_now(*options_, engines_need_, e.spec, {});
+      if (!again.model) return again.model.error();
+      e.engine = std::move((*again.model)->engine);
       e.due = {};
     }
     return {};
   }
 
+  // A load that has to wait begins when its time has come.
   void on(load_model& m) {
-    auto opened = open(m.spec, m.progress);
-    if (!opened) {
-      m.answer(load_model::result(opened.error()));
-      return after_refusal();
+    const auto wait = simulated_load(m.spec, *options_);
+    loads_.push_back({time_.now() + wait, std::move(m)});
+    begin_loads();
+  }
+
+  void begin_loads() {
+    const auto now = time_.now();
+    auto next = time_point::max();
+    std::vector<waiting_load> later;
+    for (auto& w : loads_) {
+      if (w.at <= now) {
+        begin_load(w.what);
+        continue;
+      }
+      next = std::min(next, w.at);
+      later.push_back(std::move(w));
     }
-    auto& [weights, config, served, place] = **opened;
+    loads_ = std::move(later);
+    if (!loads_.empty()) load_timer_->set(next);
+  }
+
+  void begin_load(load_model& m) {
+    const auto answer = std::make_shared<reply<load_model::result>>(std::move(m.answer));
+    loader_.load(m.spec, m.progress, [to = self_, spec = m.spec, answer](loaded what) {
+      to.tell(load_ended(std::move(what), spec, std::move(*answer)));
+    });
+  }
+
+  void on(load_ended& m) {
+    if (!m.what.model) {
+      m.answer(load_model::result(m.what.model.error()));
+      // A load that was refused leaves the device as it was, unless the device failed meanwhile. In that case
+      // the device has failed for the other models, too.
+      if (!m.what.device_fault.empty() && !engines_.empty())
+        device_failed(core::make_error(core::errc::internal, "the device failed: {}", m.what.device_fault));
+      return;
+    }
+    auto& [engine, weights, config, served, place] = **m.what.model;
     place->engine = next_engine_id();
     place->port = std::make_shared<mailbox_port>(self_, place->engine);
     served->constraints =
         std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting(),
-                                           options_.grammar_time, shared_.constraints);
+                                           options_->grammar_time, shared_.constraints);
     served->places.push_back(place);
-    auto engine = std::make_unique<core::engine>(std::move(weights), core::token_table(*served->tokenizer),
-                                                 config, time_, masks_);
     auto& e = engines_.emplace_back();
     e.engine = std::move(engine);
     e.spec = m.spec;
-    e.tokenizer = served->tokenizer;
     e.served = std::move(place);
     publish();
     m.answer(load_model::result(std::move(served)));
   }
 
-  // A refused model leaves the device as it was, unless the device failed during the load. In that case the
-  // device has failed for the other models, too.
-  void after_refusal() {
-    const char* why = backend_ && backend_->fault ? backend_->fault(backend_->self) : nullptr;
-    if (!why) return;
-    if (engines_.empty()) return backend_.reset();
-    device_failed(core::make_error(core::errc::internal, "the device failed: {}", why));
+  // The engine's memory is freed on the loader's thread, so that no other engine waits for that.
+  void on(close_engine& m) {
+    const auto e = std::ranges::find(engines_, m.engine, [](const auto& x) { return x.served->engine; });
+    if (e == engines_.end()) return m.answer(core::engine_totals());
+    if (e->engine) e->engine->stop(model_is_gone());
+    outbox_.flush();
+    const core::engine_totals totals = e->look().counts;
+    auto engine = std::move(e->engine);
+    engines_.erase(e);
+    publish();
+    const auto answer = std::make_shared<reply<close_engine::result>>(std::move(m.answer));
+    loader_.destroy(std::move(engine), [answer, totals] { (*answer)(totals); });
   }
 
   // A lost page is a fault of the engine. Readiness reports the fault before the memory runs out.
@@ -340,26 +376,34 @@ class owner {
     return p;
   }
 
-  owner_options options_;
+  // Null: the engine was closed, and its last jobs were still on their way.
+  engine_place* find(engine_id id) {
+    const auto e = std::ranges::find(engines_, id, [](const auto& x) { return x.served->engine; });
+    return e == engines_.end() ? nullptr : &*e;
+  }
+
+  using door = admission_control::door;
+  struct waiting_load {
+    time_point at;
+    load_model what;
+  };
+
+  const std::shared_ptr<const owner_options> options_;
   const timekeeper& time_;
   std::shared_ptr<board> board_;
   const shared_by_owners shared_;
-  const std::shared_ptr<mask_pool> masks_;  // null: engines make their masks themselves
+  const loader::surroundings engines_need_;
   ref<owner_msg> self_;
-  std::unique_ptr<timekeeper::timer> timer_;
+  std::unique_ptr<timekeeper::timer> timer_, load_timer_;
   outbox outbox_{*shared_.cancel_to_release};
-  // REQUIRES: the id is that of an engine of this owner.
-  engine_place& place(engine_id id) {
-    return *std::ranges::find(engines_, id, [](const engine_place& e) { return e.served->engine; });
-  }
-
-  std::vector<engine_place> engines_;                // in the order of their loads
-  std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
+  std::vector<engine_place> engines_;  // in the order of their loads
+  std::vector<waiting_load> loads_;
   restart_plan plan_;
   std::string fault_;  // the last failure of the device
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
   time_point publish_at_{};
+  loader loader_;  // last, so that it ends first
 };
 
 asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
@@ -389,6 +433,7 @@ std::shared_ptr<mask_pool> make_mask_pool(const owner_options& o) {
 gpu_owner::gpu_owner(owner_options o, const timekeeper& time, shared_by_owners shared,
                      asio::any_io_executor where)
     : device_(o.device) {
+  const auto simulated = where;
   auto masks = where ? nullptr : make_mask_pool(o);  // a simulation has no threads
   if (!where) {
     exclusive_thread::options own{.name = "weir-" + o.device};
@@ -404,7 +449,7 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, shared_by_owners s
   // If the loop throws because it has no memory even to wait, it begins again and keeps everything that it
   // owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
-  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(shared), std::move(masks));
+  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(shared), std::move(masks), simulated);
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });
 }
@@ -421,6 +466,13 @@ void gpu_owner::open(model_spec spec, model_progress progress, executor ex,
                                                   lost.message()));
                           }),
       std::move(spec), std::move(progress));
+}
+
+void gpu_owner::close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) {
+  mail_.ask<close_engine>(
+      asio::bind_executor(ex, [done = std::move(done)](boost::system::error_code,
+                                                       core::engine_totals totals) { done(totals); }),
+      engine);
 }
 
 }  // namespace weir::actors

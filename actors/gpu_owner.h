@@ -1,8 +1,9 @@
 // gpu_owner.h — the actor that owns a device: its memory, its engines and every sequence on it.
 //
-// It is the only code that touches the device. It runs on a thread of its own; in a simulation, on the
-// executor that it is given. Its loop reads the mailbox, steps every engine that has work, wakes the shards
-// that have new tokens, publishes its state to the board, and repeats.
+// It steps every engine of the device, and nobody else does. It runs on a thread of its own; in a simulation,
+// on the executor that it is given. Its loop reads the mailbox, steps every engine that has work, wakes the
+// shards that have new tokens, publishes its state to the board, and repeats. Models are loaded and destroyed
+// on another thread (loader.h), and the owner adopts an engine that is ready.
 //
 // Thread safety: as host. The destructor waits for the owner's thread if it has its own.
 #pragma once
@@ -31,7 +32,7 @@ struct owner_options : core::device_settings, core::queue_settings {
   core::objective slo;         // of the requests of each model; where it is set, it shapes steps
   core::kv_choice kv;          // what the pages of each model store
   bool audit = false;          // check the engines' invariants after every step, not only when idle
-  std::size_t models = 1;      // models that will be loaded; the mailbox is sized for their jobs
+  std::size_t models = 8;      // most models at a time; the mailbox is sized for their jobs
   kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply
 };
 
@@ -53,6 +54,7 @@ class gpu_owner final : public host {
 
   const std::string& device() const noexcept override { return device_; }
   void open(model_spec spec, model_progress progress, executor ex, std::function<void(opened)> done) override;
+  void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) override;
   const board& published() const noexcept override { return *board_; }
 
  private:

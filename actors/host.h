@@ -35,10 +35,16 @@ class host {
   // cpu, reference, cuda:N, sim. Two hosts may have the same.
   virtual const std::string& device() const noexcept = 0;
 
-  // Loads a model and makes its engine. `done` gets the model with one place, or the error, posted to `ex`.
+  // Loads a model and makes its engine, beside the jobs of other engines. `done` gets the model with one
+  // place, or the error, posted to `ex`. Loads of one host come one after the other.
   using opened = core::result<std::shared_ptr<const served_model>>;
   virtual void open(model_spec spec, model_progress progress, executor ex,
                     std::function<void(opened)> done) = 0;
+
+  // Ends an engine, and frees its memory. Jobs that it still has end with the error `unavailable`, and so do
+  // jobs that reach it later. `done` gets what the engine counted, once its memory is free, posted to `ex`;
+  // also where the host has no such engine.
+  virtual void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) = 0;
 
   // What the host publishes; lives as long as the host.
   virtual const board& published() const noexcept = 0;

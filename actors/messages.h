@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "actors/host.h"
+#include "actors/loader.h"
 #include "actors/runtime/ref.h"
 #include "core/error.h"
 #include "core/job.h"
@@ -48,9 +49,27 @@ struct load_model {
       : spec(std::move(s)), progress(std::move(p)), answer(std::move(a)) {}
 };
 
+// A load has ended; its engine is adopted.
+struct load_ended {
+  loaded what;
+  model_spec spec;
+  reply<load_model::result> answer;
+  load_ended(loaded w, model_spec s, reply<load_model::result> a)
+      : what(std::move(w)), spec(std::move(s)), answer(std::move(a)) {}
+};
+
+// Ends an engine, and answers with what it counted once its memory is free.
+struct close_engine {
+  using result = core::engine_totals;
+  engine_id engine;
+  reply<result> answer;
+  close_engine(engine_id e, reply<result> a) : engine(e), answer(std::move(a)) {}
+};
+
 // Timer message: the time has come at which a paced owner has to step again.
 struct time_came {};
 
-using owner_msg = std::variant<submit_job, cancel_job, pause_job, load_model, time_came>;
+using owner_msg =
+    std::variant<submit_job, cancel_job, pause_job, load_model, load_ended, close_engine, time_came>;
 
 }  // namespace weir::actors

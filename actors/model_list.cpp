@@ -1,45 +1,73 @@
 #include "actors/model_list.h"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 
+#include "core/insist.h"
 #include "core/shortened.h"
 
 namespace weir::actors {
+namespace {
 
-void model_list::add(model_ptr m) {
-  std::lock_guard hold(lock_);
-  auto next = std::make_shared<catalogue>(*models_);
-  next->push_back(std::move(m));
-  models_ = std::move(next);
+constexpr std::uint32_t usual_load_ms = 5000;  // after which a client asks for a loading model again
+
+core::error not_ready(const known_model& m) {
+  const auto& name = m.spec.name;
+  core::error e = m.state == model_state::failed
+                      ? core::make_error(core::errc::unavailable, "{} could not be loaded: {}", name, m.reason)
+                  : m.state == model_state::loading
+                      ? core::make_error(core::errc::unavailable, "{} is being loaded", name)
+                      : core::make_error(core::errc::unavailable, "{} is not loaded", name);
+  if (m.state == model_state::loading) e.retry_after_ms = usual_load_ms;
+  return e;
 }
 
-void model_list::add_place(const std::string& name, std::shared_ptr<const model_place> p) {
-  std::lock_guard hold(lock_);
-  auto next = std::make_shared<catalogue>(*models_);
-  for (auto& m : *next) {
-    if (m->name != name) continue;
-    auto more = std::make_shared<served_model>(*m);
-    more->context = std::min(more->context, p->context);
-    more->places.push_back(std::move(p));
-    m = std::move(more);
-    break;
+core::error no_such(const model_list::snapshot& all, std::string_view name) {
+  core::error e;
+  e.code = core::errc::model_not_found;
+  e.param = "model";
+  if (name.empty()) {
+    e.message = "model is missing, and several are served:";
+  } else {
+    e.message = fmt::format("no model is called '{}'; there is", core::shortened(name));
   }
-  models_ = std::move(next);
+  for (const auto& m : all.known)
+    if (m.state != model_state::absent) e.message += " " + m.spec.name;
+  return e;
 }
 
-void model_list::complete() {
-  std::lock_guard hold(lock_);
-  loading_ = false;
+}  // namespace
+
+const char* name(model_state s) noexcept {
+  constexpr const char* names[] = {"absent", "loading", "ready", "draining", "failed"};
+  return names[static_cast<std::size_t>(s)];
 }
 
-bool model_list::loading() const {
-  std::lock_guard hold(lock_);
-  return loading_;
+void model_list::publish(snapshot next) {
+  const std::lock_guard hold(lock_);
+  next.version = now_->version + 1;
+  now_ = std::make_shared<snapshot>(std::move(next));
+  std::erase_if(followers_, [](const auto& f) { return f.expired(); });
+  for (const auto& weak : followers_) {
+    const auto f = weak.lock();
+    if (!f || f->told.exchange(true)) continue;
+    boost::asio::post(f->ex, [weak] {
+      const auto alive = weak.lock();
+      if (!alive) return;
+      alive->told = false;  // before the list is read: a later change makes another call
+      alive->changed();
+    });
+  }
+}
+
+model_list::picture model_list::look() const {
+  const std::lock_guard hold(lock_);
+  return now_;
 }
 
 std::shared_ptr<const model_list::catalogue> model_list::models() const {
-  std::lock_guard hold(lock_);
-  return models_;
+  const auto all = look();
+  return {all, &all->served};
 }
 
 model_list::model_ptr model_list::at(const catalogue& all, engine_id engine) {
@@ -51,21 +79,24 @@ model_list::model_ptr model_list::at(const catalogue& all, engine_id engine) {
 }
 
 core::result<model_list::model_ptr> model_list::find(std::string_view name) const {
-  const auto all = models();
-  for (const auto& m : *all)
-    if (m->name == name) return m;
-  if (loading()) return core::make_error(core::errc::unavailable, "models are still loading");
-  if (name.empty() && all->size() == 1) return all->front();
-  core::error e;
-  e.code = core::errc::model_not_found;
-  e.param = "model";
-  if (name.empty()) {
-    e.message = "model is missing, and several are served:";
-  } else {
-    e.message = fmt::format("no model is called '{}'; there is", core::shortened(name));
+  const auto all = look();
+  const known_model* found = nullptr;
+  std::size_t there = 0;
+  for (const auto& m : all->known) {
+    if (!name.empty() ? m.spec.name == name : m.state != model_state::absent && ++there == 1) found = &m;
   }
-  for (const auto& m : *all) e.message += " " + m->name;
-  return e;
+  if (!found || (name.empty() && there > 1)) return no_such(*all, name);
+  if (!found->served) return not_ready(*found);
+  return found->served;
+}
+
+std::shared_ptr<void> model_list::follow(executor ex, std::function<void()> changed) {
+  auto f = std::make_shared<follower>();
+  f->ex = std::move(ex);
+  f->changed = std::move(changed);
+  const std::lock_guard hold(lock_);
+  followers_.push_back(f);
+  return f;
 }
 
 }  // namespace weir::actors

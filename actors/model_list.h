@@ -1,44 +1,89 @@
-// model_list.h — the list of the models that are served.
+// model_list.h — the names of the models that a service knows, how each stands, and what serves it.
 //
-// Thread safety: add() and add_place() from one thread at a time; everything else from any thread. Both
-// replace the whole list, so a reader never waits for a load.
+// The model registry (model_registry.h) alone writes: it replaces the whole list at each change, so a reader
+// never waits for a load.
+//
+// Thread safety: publish() and set_started() from one thread at a time; everything else from any thread.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "actors/job_stream.h"
+#include "actors/model_orders.h"
 #include "actors/served_model.h"
+#include "core/engine.h"
 #include "core/error.h"
 
 namespace weir::actors {
+
+// How far a load is, in bytes. Any thread. `total` is 0 until the model's files were looked at.
+struct load_progress {
+  std::atomic<std::uint64_t> done{0}, total{0};
+};
+
+struct known_model {
+  model_spec spec;
+  model_state state = model_state::absent;
+  std::string reason;                          // why the last load failed; empty: it did not
+  std::vector<std::string> devices;            // of its places, or of those that are loading
+  std::shared_ptr<const served_model> served;  // null unless the state is ready or draining
+  model_bytes predicted;
+  // What outlives an unload: counts of all its loads. `ended` is never null, `past` is of engines that are
+  // gone.
+  std::shared_ptr<ended_jobs> ended = std::make_shared<ended_jobs>();
+  core::engine_totals past;
+  std::shared_ptr<const load_progress> progress;  // of the last load; null: there was none
+};
 
 class model_list {
  public:
   using model_ptr = std::shared_ptr<const served_model>;
   using catalogue = std::vector<model_ptr>;
+  struct snapshot {
+    std::uint64_t version = 0;        // counts the calls of publish()
+    std::vector<known_model> known;   // in the order in which their names came
+    catalogue served;                 // in the order of their loads
+    core::engine_totals past;         // of engines of models that are forgotten
+    std::uint64_t past_ended = 0;     // jobs of these models
+  };
+  using picture = std::shared_ptr<const snapshot>;
 
-  // Appends a model that was loaded.
-  void add(model_ptr m);
-  // Adds a place to the model called `name`. REQUIRES: there is one.
-  void add_place(const std::string& name, std::shared_ptr<const model_place> p);
-  // Declares that all models are loaded.
-  void complete();
-  bool loading() const;  // complete() was not called yet
-  // The models in the order of their loads; never null.
+  // Replaces the list, and tells those that follow it. `next.version` is set here.
+  void publish(snapshot next);
+  // Declares that all models of the start are loaded. Later loads change nothing about that.
+  void set_started() { started_ = true; }
+  bool started() const { return started_; }
+
+  picture look() const;  // never null
+  // The models that are served, in the order of their loads; never null.
   std::shared_ptr<const catalogue> models() const;
-
   // The one of `all` that this engine runs; null if none is there.
   static model_ptr at(const catalogue& all, engine_id engine);
-  // The model called `name`; an empty name finds the only model there is. Errors: unavailable while models
-  // are loading, model_not_found afterwards.
+  // The model called `name`. An empty name finds the only model that is not absent. Errors: unavailable where
+  // the model is not ready, model_not_found.
   core::result<model_ptr> find(std::string_view name) const;
 
+  // Calls `changed` on `ex` after each publish(), until the returned object is destroyed. Several changes may
+  // be one call.
+  std::shared_ptr<void> follow(executor ex, std::function<void()> changed);
+
  private:
+  struct follower {
+    executor ex;
+    std::function<void()> changed;
+    std::atomic<bool> told{false};  // a call is on its way
+  };
   mutable std::mutex lock_;
-  std::shared_ptr<const catalogue> models_ = std::make_shared<catalogue>();
-  bool loading_ = true;
+  picture now_ = std::make_shared<snapshot>();
+  std::vector<std::weak_ptr<follower>> followers_;
+  std::atomic<bool> started_{false};
 };
 
 }  // namespace weir::actors

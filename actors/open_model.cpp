@@ -83,11 +83,17 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
+core::result<core::sim_spec> sim_spec_of(const model_spec& spec) {
+  const auto colon = spec.source.find(':');
+  return core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
+}
+
 core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, const owner_options& o) {
   if (o.kv) return core::bad_param("kv-type", "--kv-type: sim has no keys and values to store");
-  const auto colon = spec.source.find(':');
-  const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
+  const auto sim = sim_spec_of(spec);
   if (!sim) return sim.error();
+  if (sim->load_fault)
+    return core::make_error(errc::internal, "the simulated load failed, as fault=load asks");
   auto m = std::make_unique<ready_model>();
   m->weights = core::make_sim_model(*sim, [](core::duration d) { std::this_thread::sleep_for(d); });
   m->served->tokenizer = core::make_sim_tokenizer();
@@ -213,6 +219,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   auto& place = *m.place;
   place.device = o.device;
   place.memory.weights = info.weight_bytes;
+  place.kv_tokens = std::uint64_t{*pages} * core::page_tokens;
   place.memory.pages = *pages * info.page_bytes;
   place.memory.kv_type = info.kv_type;
   place.memory.host_pages = *host * info.page_bytes;
@@ -231,6 +238,18 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
           .count();
   served.fingerprint = fresh_fingerprint();
   return opened;
+}
+
+core::duration simulated_load(const model_spec& spec, const owner_options& o) {
+  if (o.device != "sim") return {};
+  const auto sim = sim_spec_of(spec);
+  return sim ? sim->load : core::duration();
+}
+
+void make_engine(ready_model& m, const core::clock& time,
+                 std::shared_ptr<core::grammar::mask_helpers> masks) {
+  m.engine = std::make_unique<core::engine>(std::move(m.weights), core::token_table(*m.served->tokenizer),
+                                            m.config, time, std::move(masks));
 }
 
 }  // namespace weir::actors

@@ -5,7 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "actors/messages.h"
+#include "actors/host.h"
+#include "core/grammar/masks/job_mask.h"
 #include "core/engine.h"
 #include "core/model/load.h"
 
@@ -13,9 +14,11 @@ namespace weir::actors {
 
 struct owner_options;
 
-// A model whose engine is still to be made.
+// A model that an owner can adopt.
 struct ready_model {
-  std::unique_ptr<core::model> weights;  // with its KV pages allocated, and warmed up
+  std::unique_ptr<core::engine> engine;  // null until make_engine()
+  // With its KV pages allocated, and warmed up; null from make_engine() on.
+  std::unique_ptr<core::model> weights;
   core::engine_config config;
   std::shared_ptr<served_model> served = std::make_shared<served_model>();  // has no place yet
   std::shared_ptr<model_place> place = std::make_shared<model_place>();     // has no port yet
@@ -28,11 +31,17 @@ std::string name_of_source(const std::string& source);
 // model does not share the host's processors.
 void set_slices(core::engine_config& c, const owner_options& o, bool own_device);
 
-// Loads a model, allocates its pages and warms it up. Owner's thread only. `backend` is null for the
-// simulated device. Errors name the file and field, or the option, that is wrong; does_not_fit where memory
+// Loads a model, allocates its pages and warms it up. `backend`, which the model keeps, is used by no other
+// thread meanwhile, and is null for the simulated device. Errors name the file and field, or the option, that is wrong; does_not_fit where memory
 // is short.
 core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& o,
                                                       std::shared_ptr<const kernels::backend> backend,
                                                       const model_progress& progress);
+
+// How long the load takes beside its work: what load= of a simulated model says.
+core::duration simulated_load(const model_spec& spec, const owner_options& o);
+
+// Makes the engine. `time` must outlive it.
+void make_engine(ready_model& m, const core::clock& time, std::shared_ptr<core::grammar::mask_helpers> masks);
 
 }  // namespace weir::actors

@@ -68,6 +68,12 @@ void add_to(std::vector<device_memory>& all, const std::string& device, const me
     there->use += use;
 }
 
+void add_totals(core::engine_counts& to, const core::engine_totals& more) {
+  core::engine_counts all;
+  static_cast<core::engine_totals&>(all) = more;
+  to += all;
+}
+
 executor place(const service_options& o) { return o.simulated ? o.simulated->everything : executor(); }
 
 std::shared_ptr<core::grammar::constraint_cache> constraints_of(const owner_options& o) {
@@ -83,7 +89,7 @@ std::vector<std::unique_ptr<host>> hosts_of(const service_options& o, const time
   if (devices.empty()) devices.push_back(o.owner.device);
   for (auto& device : devices) {
     auto own = o.owner;
-    own.models = std::max<std::size_t>(1, o.models.size());
+    own.models = std::max(own.models, o.models.size());
     own.device = std::move(device);
     out.push_back(std::make_unique<gpu_owner>(std::move(own), t, shared, place(o)));
   }
@@ -98,14 +104,31 @@ service::parts::parts(service_options o, const timekeeper& t)
       seen(o.seen),
       next_id(o.simulated ? o.simulated->next_id : random_id),
       shared{seen, constraints_of(o.owner)},
+      control_ex(o.simulated ? place(o) : own_thread()),
       hosts(hosts_of(o, t, shared)),
-      registry(spawn_registry(o.simulated ? place(o) : own_thread(), t, seen,
-                              [this](auto& views) { look(views); })),
-      loads(plan_loads(o.models, std::max(1u, o.copies), hosts.size())),
+      registry(spawn_registry(control_ex, t, seen, [this](auto& views) { look(views); })),
+      models(control_ex, for_models(o)),
       share_prefixes(o.share_prefixes),
       slo(o.owner.slo),
       constraint_pool(o.text, t, seen, for_constraints, place(o)),
       pool(o.text, t, seen, for_texts, place(o)) {}
+
+service::parts::~parts() {
+  registry.stop();
+  models.stop(control.has_value());
+}
+
+model_registry::parts service::parts::for_models(const service_options& o) {
+  return {.time = time,
+          .hosts = hosts,
+          .list = list,
+          .seen = seen,
+          .start = plan_loads(o.models, std::max(1u, o.copies), hosts.size()),
+          .known = o.known_models,
+          .most_models = std::max(o.owner.models, o.models.size()),
+          .drain = o.drain,
+          .describe = [this](const known_model& m) { return status_of(m); }};
+}
 
 executor service::parts::own_thread() {
   exclusive_thread::options own{.name = "weir-control"};
@@ -146,34 +169,7 @@ service::service(service_options o, const timekeeper& time)
 service::~service() = default;
 
 void service::load(model_progress progress, executor ex, std::function<void(core::result<>)> done) {
-  const auto board = p_->load_so_far;
-  model_progress both = [board, progress = std::move(progress)](const std::string& model, std::uint64_t done,
-                                                                std::uint64_t total) {
-    board->note({model, done, total});
-    if (progress) progress(model, done, total);
-  };
-  // Models are loaded one after the other: (*next)(i) loads loads[i], and then calls itself with i + 1.
-  auto next = std::make_shared<std::function<void(std::size_t)>>();
-  *next = [weak = std::weak_ptr(p_), both, ex, done, again = std::weak_ptr(next)](std::size_t i) {
-    const auto p = weak.lock();
-    if (i == p->loads.size()) {
-      p->list.complete();
-      return post_call(ex, done, core::result<>());
-    }
-    const load_step& now = p->loads[i];
-    p->load_so_far->note({.model = now.spec.name});
-    p->hosts[now.host]->open(now.spec, both, ex, [weak, done, i, keep = again.lock()](host::opened r) {
-      if (!r) return done(r.error());
-      const auto alive = weak.lock();
-      if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
-      if (alive->loads[i].copy == 0)
-        alive->list.add(std::move(*r));
-      else
-        alive->list.add_place((*r)->name, (*r)->places.front());
-      (*keep)(i + 1);
-    });
-  };
-  (*next)(0);
+  p_->models.start(std::move(progress), std::move(ex), std::move(done));
 }
 
 std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r,
@@ -187,7 +183,7 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
           const outcome& o, const job_stream::state_block& job) mutable {
         kept.reset();  // before anybody hears of the end
         const bool accepted = job.now != job_stream::phase::refused;
-        if (by && accepted) by->ended->add(o.reason);
+        if (by && accepted) by->ended->add(o.reason, job.time->now());
         if (const auto witness = std::exchange(hears, nullptr)) tell_witness(*witness, o, job);
         job_view v;
         v.id = job.id;
@@ -296,11 +292,6 @@ std::vector<model_entry> service::models() const {
   return out;
 }
 
-std::optional<load_state> service::loading() const {
-  if (!p_->list.loading()) return std::nullopt;
-  return p_->load_so_far->look();
-}
-
 void service::list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done) {
   p_->registry.tell(
       actors::list_jobs(who, [ex, done](std::vector<job_view> v) { post_call(ex, done, std::move(v)); }));
@@ -333,9 +324,13 @@ snapshot service::stats() const {
   }
   s.slo = p_->slo;
   core::duration longest{};
-  for (const auto& m : *p_->list.models()) {
-    longest = std::max(longest, predicted_wait(*m));
-    for (const auto n : m->ended->look()) s.ended += n;
+  const auto all = p_->list.look();
+  for (const auto& m : all->served) longest = std::max(longest, predicted_wait(*m));
+  s.ended = all->past_ended;
+  add_totals(s.engine, all->past);
+  for (const auto& m : all->known) {
+    add_totals(s.engine, m.past);
+    for (const auto n : m.ended->look()) s.ended += n;
   }
   for (const auto& d : devices()) s.memory.add_device(d.use);
   s.predicted_wait_ms =
@@ -349,9 +344,13 @@ std::vector<model_figures> service::figures() const {
   const auto shown = p_->pictures();
   const auto text_wait = p_->pool.predicted_wait();
   std::vector<model_figures> all;
-  for (const auto& m : *p_->list.models()) {
+  const auto list = p_->list.look();
+  for (const auto& known : list->known) {
+    if (!known.served) continue;
+    const auto& m = known.served;
     model_figures f;
     f.name = m->name;
+    add_totals(f.engine, known.past);
     for (const auto& place : m->places) {
       for (const auto& p : shown) {
         const engine_picture e = p->of(place->engine);
@@ -377,7 +376,7 @@ std::vector<device_memory> service::devices() const {
 const core::delays& service::cancel_to_release() const noexcept { return *p_->shared.cancel_to_release; }
 
 readiness service::ready() const {
-  if (p_->list.loading()) return {false, "models are loading"};
+  if (!p_->list.started()) return {false, "models are loading"};
   for (const auto& h : p_->hosts)
     if (auto why = h->published().fault(); !why.empty()) return {false, why};
   if (p_->draining) return {false, "shutting down"};

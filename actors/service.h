@@ -100,6 +100,8 @@ struct service_options {
   owner_options owner;
   std::vector<std::string> devices;  // one host for each, which replaces owner.device; empty: owner.device
   std::uint32_t copies = 1;          // of each model, on as many hosts; >= 1
+  std::vector<model_spec> known_models;  // that an order may load by name; those of `models` are known, too
+  core::duration drain = std::chrono::seconds(30);  // of an order to unload that names no time
   text_bounds text;
   bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens
   std::optional<simulation> simulated;  // for tests
@@ -116,8 +118,8 @@ class service {
   service(const service&) = delete;
   service& operator=(const service&) = delete;
 
-  // Loads the models one after the other on the threads of their hosts, which also call `progress`. `done`
-  // gets the result: the first error ends the load.
+  // Loads the models one after the other on threads of their hosts, which also call `progress`. `done` gets
+  // the result: the first error ends the load.
   void load(model_progress progress, executor ex, std::function<void(core::result<>)> done);
 
   // Submits a request and returns the stream of its job. The stream lives on `shard`; `changed` is its first

@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "actors/arrival.h"
-#include "actors/load_plan.h"
 #include "actors/model_list.h"
+#include "actors/model_registry.h"
 #include "actors/registry.h"
 #include "actors/service.h"
 
@@ -20,28 +20,13 @@ void post_call(const executor& ex, F f, A... a) {
   boost::asio::post(ex, [f = std::move(f), ... a = std::move(a)]() mutable { f(std::move(a)...); });
 }
 
-// How far the load under way is. A host's thread may say so after the service has ended.
-class load_board {
- public:
-  void note(load_state s) {
-    const std::lock_guard held(lock_);
-    now_ = std::move(s);
-  }
-  load_state look() const {
-    const std::lock_guard held(lock_);
-    return now_;
-  }
-
- private:
-  mutable std::mutex lock_;
-  load_state now_;
-};
-
 struct service::parts {
   parts(service_options o, const timekeeper& t);
-  ~parts() { registry.stop(); }
+  ~parts();
 
   executor own_thread();
+  model_registry::parts for_models(const service_options& o);
+  model_status status_of(const known_model& m) const;
   std::vector<board::picture> pictures() const;  // of all hosts
   // Fills in the state of live jobs from the pictures that their hosts published.
   void look(std::vector<job_view>& views) const;
@@ -64,12 +49,12 @@ struct service::parts {
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_list list;
-  const std::shared_ptr<load_board> load_so_far = std::make_shared<load_board>();
   const shared_by_owners shared;
+  std::optional<exclusive_thread> control;  // outlives the hosts, which answer the model registry there
+  const executor control_ex;
   const std::vector<std::unique_ptr<host>> hosts;  // never empty
-  std::optional<exclusive_thread> control;
   ref<registry_msg> registry;
-  const std::vector<load_step> loads;
+  model_registry models;
   const bool share_prefixes;
   const core::objective slo;
   // The pools are last, because their threads use the members above. Requests whose constraint was not

@@ -67,11 +67,18 @@ engine::engine(std::unique_ptr<model> m, token_table text, engine_config config,
     : s_(std::make_unique<state>(std::move(m), std::move(text), config, time, std::move(helpers))) {}
 
 engine::~engine() {
-  const error stopped = s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"));
-  s_->fail_all(stopped);
+  if (!idle()) stop(s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped")));
+}
+
+void engine::stop(const error& why) {
+  s_->fail_all(why);
   for (auto& s : s_->finishing) {
-    if (!s->settle()) s_->drop(std::move(s), finish_reason::error, stopped);
+    if (s->settle())
+      s_->forget(*s);
+    else
+      s_->drop(std::move(s), finish_reason::error, why);
   }
+  s_->finishing.clear();
 }
 
 step_report engine::step() {

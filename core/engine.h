@@ -220,6 +220,10 @@ class engine {
   // fault() is already set.
   void fail(const error& why);
 
+  // Ends every job at once with `why`, as fail(); tokens that a sink has no room for are dropped. Afterwards
+  // the engine is idle and calls no sink any more, so that it may be destroyed on another thread.
+  void stop(const error& why);
+
   // Why the device failed. Once set it stays set: all jobs of that moment end with it, and so does every job
   // that is submitted later. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;

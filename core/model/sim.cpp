@@ -25,6 +25,7 @@ class sim_model final : public model {
     info_.architecture = "sim";
     info_.vocab_size = sim_vocab_size;
     info_.context = spec.context;
+    info_.weight_bytes = spec.weight_bytes;
     info_.paced = spec.step == duration::zero();
     if (!info_.paced) info_.prompt_rows = device_prompt_rows;
   }
@@ -176,6 +177,10 @@ result<void> set_step(sim_spec& s, std::string_view value) {
 }
 
 result<void> set_fault(sim_spec& s, std::string_view value) {
+  if (value == "load") {
+    s.load_fault = true;
+    return {};
+  }
   const auto at = value.find('@');
   const std::string_view kind = value.substr(0, at);
   const std::string_view when = at == value.npos ? std::string_view() : value.substr(at + 1);
@@ -184,7 +189,7 @@ result<void> set_fault(sim_spec& s, std::string_view value) {
   const bool read = number(when.substr(0, dash), n) && n > 0;
   const bool to = dash == when.npos ? (last = n, true) : number(when.substr(dash + 1), last) && last >= n;
   if (!read || !to || (kind != "sampler" && kind != "device"))
-    return bad("fault", value, "sampler@N, sampler@N-M or device@N with 1 <= N <= M");
+    return bad("fault", value, "load, sampler@N, sampler@N-M or device@N with 1 <= N <= M");
   (kind == "sampler" ? s.sampler_fault : s.device_fault) = n;
   if (kind == "sampler") s.last_sampler_fault = last;
   return {};
@@ -208,8 +213,19 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
   if (key == "step") return set_step(s, value);
   if (key == "fault") return set_fault(s, value);
   if (key == "ctx") return set<std::uint32_t>(s.context, key, value, 2, 1u << 24);
-  return bad_param("device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx)",
-                   key);
+  std::uint32_t n = 0;
+  if (key == "load") {
+    if (auto ok = set<std::uint32_t>(n, key, value, 0, 600'000); !ok) return ok;
+    s.load = std::chrono::milliseconds(n);
+    return {};
+  }
+  if (key == "mb") {
+    if (auto ok = set<std::uint32_t>(n, key, value, 0, 1'000'000); !ok) return ok;
+    s.weight_bytes = std::uint64_t{n} << 20;
+    return {};
+  }
+  return bad_param(
+      "device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load mb)", key);
 }
 
 }  // namespace

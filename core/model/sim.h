@@ -38,6 +38,9 @@ struct sim_spec {
   // none.
   std::uint64_t sampler_fault = 0, last_sampler_fault = 0;
   std::uint64_t device_fault = 0;  // fault=device@N: the N-th forward of the device fails; 0: none
+  bool load_fault = false;         // fault=load: the load of the model fails, after the time that it takes
+  duration load{};                 // load=MS: how long the load of the model takes; at most 600000
+  std::uint64_t weight_bytes = 0;  // mb=N: size of the weights, which take no memory; at most 1000000
   std::uint32_t context = 131072;  // ctx=N: [2, 2^24]
   // step=BASE/PROMPT/STREAM, in us, each at most 1e6, BASE above 0: a forward takes BASE, and for each row of
   // a prompt and each row of a stream. Zero: none.

@@ -1,0 +1,62 @@
+#include "actors/loader.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "actors/gpu_owner.h"
+#include "core/engine.h"
+#include "core/insist.h"
+
+namespace weir::actors {
+
+loader::loader(std::shared_ptr<const owner_options> o, surroundings s, boost::asio::any_io_executor where)
+    : options_(std::move(o)), around_(std::move(s)), where_(std::move(where)) {
+  if (where_) return;
+  exclusive_thread::options own{.name = "weir-load"};
+  own.on_escape = [seen = around_.seen](std::exception_ptr what) {
+    seen->note("the loader's thread", std::move(what));
+  };
+  where_ = thread_.emplace(std::move(own)).get_executor();
+}
+
+void loader::load(model_spec spec, model_progress progress, std::function<void(loaded)> done) {
+  boost::asio::post(where_, [o = options_, around = around_, spec = std::move(spec),
+                             progress = std::move(progress), done = std::move(done)] {
+    done(load_now(*o, around, spec, progress));
+  });
+}
+
+void loader::destroy(std::unique_ptr<core::engine> e, std::function<void()> done) {
+  // Held by a shared pointer, since the post below is tried until there is memory for it.
+  const auto last = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));
+  core::insist([&] {
+    boost::asio::post(where_, [last, done] {
+      last->reset();
+      done();
+    });
+  });
+}
+
+loaded load_now(const owner_options& o, const loader::surroundings& s, const model_spec& spec,
+                const model_progress& progress) {
+  std::shared_ptr<const kernels::backend> backend;
+  loaded out{core::make_error(core::errc::internal, "{}: the load was not finished", spec.name), {}};
+  core::contained(*s.seen, "the load of a model", [&] {
+    if (o.device != "sim") {
+      auto made = core::make_backend(o.device, o.threads, o.deterministic, o.activations);
+      if (!made) return void(out.model = made.error());
+      backend = std::move(*made);
+    }
+    try {
+      out.model = open_model(spec, o, backend, progress);
+      if (out.model) make_engine(**out.model, s.time, s.masks);
+    } catch (const std::bad_alloc&) {
+      out.model = core::make_error(core::errc::does_not_fit, "{}: out of memory", spec.source);
+    }
+  });
+  if (out.model || !backend || !backend->fault) return out;
+  if (const char* why = backend->fault(backend->self)) out.device_fault = why;
+  return out;
+}
+
+}  // namespace weir::actors

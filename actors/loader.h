@@ -1,0 +1,57 @@
+// loader.h — the thread of a host on which models are loaded and destroyed, so that its owner never waits for
+// either.
+//
+// Each engine gets a backend of its own: two backends of one device share nothing but the device, so a load
+// and the steps of other engines do not wait for each other.
+//
+// Thread safety: any thread. Callbacks run on the loader's thread. The destructor finishes the work under way
+// and drops the rest.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/open_model.h"
+#include "actors/runtime/exclusive_thread.h"
+#include "core/incidents.h"
+
+namespace weir::actors {
+
+struct owner_options;
+
+struct loaded {
+  core::result<std::unique_ptr<ready_model>> model;  // with its engine
+  std::string device_fault;  // the device failed during the load, for every engine on it; empty: it did not
+};
+
+class loader {
+ public:
+  // What engines need of their owner.
+  struct surroundings {
+    const core::clock& time;  // must outlive the loader and its engines
+    std::shared_ptr<core::grammar::mask_helpers> masks;
+    std::shared_ptr<core::incidents> seen;
+  };
+
+  // `where`: executor to run on; by default the loader starts a thread of its own.
+  loader(std::shared_ptr<const owner_options> o, surroundings s, boost::asio::any_io_executor where);
+
+  void load(model_spec spec, model_progress progress, std::function<void(loaded)> done);
+  // Destroys an engine that no job uses any more, and calls `done` once its memory is free.
+  void destroy(std::unique_ptr<core::engine> e, std::function<void()> done);
+
+ private:
+  const std::shared_ptr<const owner_options> options_;
+  const surroundings around_;
+  std::optional<exclusive_thread> thread_;
+  boost::asio::any_io_executor where_;
+};
+
+// The work of loader::load(), on the calling thread.
+loaded load_now(const owner_options& o, const loader::surroundings& s, const model_spec& spec,
+                const model_progress& progress);
+
+}  // namespace weir::actors

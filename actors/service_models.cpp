@@ -1,0 +1,87 @@
+// The members of a service for models at run time.
+#include <algorithm>
+#include <chrono>
+
+#include "actors/service_parts.h"
+
+namespace weir::actors {
+namespace {
+
+void add_bytes(model_bytes& to, const memory_use& use) {
+  to.weights += use.weights;
+  to.pages += use.pages;
+  to.workspaces += use.workspaces;
+  to.runtime += use.runtime;
+  to.host_pages += use.host_pages;
+}
+
+}  // namespace
+
+model_status service::parts::status_of(const known_model& m) const {
+  model_status s;
+  s.name = m.spec.name;
+  s.source = m.spec.source;
+  s.state = m.state;
+  s.devices = m.devices;
+  s.predicted = m.predicted;
+  s.reason = m.reason;
+  if (m.state == model_state::loading && m.progress) {
+    s.done = m.progress->done;
+    s.total = m.progress->total;
+  }
+  if (const auto at = m.ended->last()) s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
+  if (!m.served) return s;
+  s.context = m.served->context;
+  for (const auto& place : m.served->places) {
+    add_bytes(s.bytes, place->memory);
+    s.kv_tokens += place->kv_tokens;
+    const auto jobs = place->admission->unfinished();
+    std::uint32_t running = 0;
+    for (const auto& shown : pictures()) {
+      const auto& counts = shown->of(place->engine).counts;
+      running += counts.prefilling + counts.decoding;
+    }
+    s.running += std::min(jobs, running);
+    s.queued += jobs - std::min(jobs, running);
+    if (jobs > 0) s.last_used_s = 0;
+  }
+  return s;
+}
+
+std::optional<load_state> service::loading() const {
+  if (p_->list.started()) return std::nullopt;
+  load_state next;
+  for (const auto& m : p_->list.look()->known) {
+    if (m.state == model_state::loading && m.progress)
+      return load_state{m.spec.name, m.progress->done, m.progress->total};
+    if (next.model.empty() && !m.served) next.model = m.spec.name;
+  }
+  return next;
+}
+
+void service::load_model(load_order o, executor ex, order_replies to) {
+  p_->models.load(std::move(o), std::move(ex), std::move(to));
+}
+
+void service::unload_model(unload_order o, executor ex, order_replies to) {
+  p_->models.unload(std::move(o), std::move(ex), std::move(to));
+}
+
+void service::swap_models(swap_order o, executor ex, order_replies to) {
+  p_->models.swap(std::move(o), std::move(ex), std::move(to));
+}
+
+models_picture service::all_models() const {
+  const auto all = p_->list.look();
+  models_picture out;
+  out.version = all->version;
+  out.complete = true;  // the names are known before the service is
+  for (const auto& m : all->known) out.models.push_back(p_->status_of(m));
+  return out;
+}
+
+std::shared_ptr<void> service::follow_models(executor ex, std::function<void()> changed) {
+  return p_->list.follow(std::move(ex), std::move(changed));
+}
+
+}  // namespace weir::actors
