@@ -23,6 +23,7 @@
 //      mapped when it is used.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -231,6 +232,11 @@ struct backend {
   std::uint64_t (*free_bytes)(void* self) = nullptr;
   // The device's memory. The entry is null where the memory is the host's.
   device_memory (*memory)(void* self) = nullptr;
+
+  // Says that other backends share the device, whose work must not wait while `*busy`: from now on this one
+  // rests then after each short piece of its work, some times as long as the piece took. For loads; null ends
+  // it. `busy` outlives the backend or the next call. The entry is null where it would be of no use.
+  void (*do_give_way)(void* self, const std::atomic<bool>* busy) = nullptr;
 
   // The number of lanes of do_begin_upload.
   static constexpr unsigned upload_lanes = 32;

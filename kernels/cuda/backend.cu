@@ -77,6 +77,7 @@ void begin_upload(void* self, void* to, const void* from, std::uint64_t bytes, u
   if (!e && !WEIR_CUDA(d, cudaEventCreateWithFlags(&e, cudaEventDisableTiming))) return;
   WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d.stream));
   WEIR_CUDA(d, cudaEventRecord(e, d.stream));
+  d.breathe(device::rests_of_copies);
 }
 
 void await_upload(void* self, unsigned lane) {
@@ -123,6 +124,13 @@ void begin_pack(void* self, const matrix& packed, const packed_part& part, unsig
   else
     upload_blocks(d, packed, part.first, part.rows);
   WEIR_CUDA(d, cudaEventRecord(e, d.stream));
+  d.breathe(device::rests_of_copies);
+}
+
+void give_way(void* self, const std::atomic<bool>* busy) {
+  device& d = of(self);
+  d.others_busy = busy;
+  d.piece_began = std::chrono::steady_clock::now();
 }
 
 const char* fault(void* self) {
@@ -185,6 +193,7 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.do_begin_upload = cuda::begin_upload;
   t.do_await_upload = cuda::await_upload;
   t.fault = cuda::fault;
+  t.do_give_way = cuda::give_way;
   t.weight_bytes = cuda::weight_bytes;
   t.do_pack = cuda::pack;
   t.do_begin_pack = cuda::begin_pack;

@@ -295,6 +295,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
   if (!g.seen) {
     record(v, true);
     g.seen = true;
+    d_.breathe(device::rests_of_kernels);
     return !d_.failed();
   }
   if (!g.ready) {
@@ -306,6 +307,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     if (made) cudaGraphDestroy(made);
   }
   if (!d_.failed()) WEIR_CUDA(d_, cudaGraphLaunch(g.ready, d_.stream));
+  d_.breathe(device::rests_of_kernels);
   return !d_.failed();
 }
 
@@ -318,6 +320,7 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
   const float* bias = nullptr;  // down_bias of the layer before, which its last product has not added to x
   for (std::size_t i = 0; i < s_.layers.size(); ++i) {
     layer(i, v, decoding, bias);
+    if (!decoding) d_.breathe(device::rests_of_kernels);
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;

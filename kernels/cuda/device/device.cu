@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "kernels/cuda/products/products.h"
 
@@ -178,6 +179,16 @@ void device::use() { WEIR_CUDA(*this, cudaSetDevice(index)); }
 
 void device::sync() {
   if (!failed()) WEIR_CUDA(*this, cudaStreamSynchronize(stream));
+}
+
+void device::breathe(double rests) {
+  if (!others_busy || failed()) return;
+  const auto now = std::chrono::steady_clock::now;
+  if (others_busy->load(std::memory_order_relaxed)) {
+    sync();
+    std::this_thread::sleep_for(rests * (now() - piece_began));
+  }
+  piece_began = now();
 }
 
 void device::begin_staging() {

@@ -12,6 +12,8 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -93,6 +95,9 @@ struct device {
   unsigned* arrived = nullptr;
   static constexpr int arrived_each = 2;
   std::shared_ptr<products> linears;  // products of f32 weights (ops.cu); made on first use
+  // While it is true, others have work on the device that must not wait; null: nobody has (breathe()).
+  const std::atomic<bool>* others_busy = nullptr;
+  std::chrono::steady_clock::time_point piece_began{};  // of work; the last breathe() ended then
   // For tests: where it is not null, every launch by launch.h is added to it.
   std::vector<launched>* launches = nullptr;
   std::string fault;                  // the first failure, with its place; empty as long as there is none
@@ -111,6 +116,12 @@ struct device {
   bool check(cublasStatus_t s, const char* what, const char* file, int line);
   void use();   // makes the device current on the calling thread
   void sync();  // waits until the stream has done everything
+
+  // Called after a short piece of the work of a load. Where others are busy, waits for the stream, and then
+  // `rests` times as long as the piece took, so that it takes a small share of the device.
+  void breathe(double rests);
+  static constexpr double rests_of_copies = 1;    // half the link
+  static constexpr double rests_of_kernels = 12;  // one part in 13 of the multiprocessors' time
 
   // Called by an operation before it stages its arrays. Where more than half of the buffer is used, it waits
   // for the stream and begins anew: what earlier operations staged is then gone.

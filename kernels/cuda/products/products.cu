@@ -138,6 +138,7 @@ bool products::find(const product& p, std::span<const void* const> samples, void
       WEIR_CUDA(d_, cudaEventElapsedTime(&ms, from, to));
       if (round >= 0) sum += ms;
     }
+    d_.breathe(device::rests_of_kernels);
     if (sum < least) {
       least = sum;
       best = found[i].algo;
