@@ -38,7 +38,7 @@ planned_device host_with(std::uint64_t total) {
 TEST_CASE("memory plan: an opened model takes the lines that were planned for it") {
   const tests::temporary_dir dir;
   tests::write_toy_directory(dir.path(), {});
-  for (const std::string source : {dir.path().string(), std::string("random:tiny-110m:q4_0")})
+  for (const std::string& source : {dir.path().string(), std::string("random:tiny-110m:q4_0")})
     for (const char* kv : {"auto", "q8"}) {
       auto o = on_device("cpu");
       o.max_batch = 3;
