@@ -17,9 +17,11 @@
 #include "apps/log.h"
 #include "apps/memory_limit.h"
 #include "apps/options.h"
+#include "apps/plan.h"
 #include "apps/progress.h"
 #include "core/config_file.h"
 #include "core/size_text.h"
+#include "core/visible.h"
 #include "kernels/cuda/backend.h"
 #include "net/access/key_file.h"
 #include "net/access/origin.h"
@@ -260,6 +262,10 @@ int run(const serve_options& o) {
   show_device(why_cpu);
   if (const auto ok = set_copies(*service, o.server.replicas); !ok) {
     std::cerr << ok.error().message << '\n';
+    return exit_of(ok.error());
+  }
+  if (const auto ok = plan_before_load(*service); !ok) {
+    std::cerr << core::visible(ok.error().message) << '\n';
     return exit_of(ok.error());
   }
   service->share_prefixes = o.server.share_prefixes;

@@ -2,6 +2,7 @@
 #include "kernels/cuda/backend.h"
 
 #include "kernels/cuda/decoder.h"
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/limits.h"
 #include "kernels/cuda/pages/copy.h"
@@ -9,6 +10,7 @@
 #include "kernels/cuda/products/block_layout.h"
 #include "kernels/cuda/products/pack_codes.h"
 #include "kernels/cuda/random.h"
+#include "kernels/cuda/sizes.h"
 
 namespace weir::kernels {
 namespace cuda {
@@ -99,10 +101,6 @@ device_memory memory(void* self) {
   return {total, free, d.workspaces};
 }
 
-std::uint64_t weight_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
-  return is_plain(type) ? matrix{nullptr, type, rows, cols}.bytes() : block_bytes(type, rows, cols);
-}
-
 void pack(void* self, const matrix& rows, void* to) {
   if (is_plain(rows.type)) return upload(self, to, rows.data, rows.bytes());
   device& d = of(self);
@@ -177,10 +175,14 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
     return nullptr;
   }
   backend& t = d->table;
+  cuda::fill_sizes(t);
   cuda::fill_table(t);
   t.name = d->name;
   t.self = d.get();
-  t.on_host = false;
+  t.decoder_needs_of = [](void* self, const decoder_shape& s, std::uint32_t decode_rows,
+                          std::uint32_t most_pages) {
+    return cuda::needs_of(*static_cast<cuda::device*>(self), s, decode_rows, most_pages);
+  };
   t.do_allocate = cuda::allocate;
   t.do_free = cuda::release;
   t.do_upload = cuda::upload;
@@ -194,17 +196,18 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.do_await_upload = cuda::await_upload;
   t.fault = cuda::fault;
   t.do_give_way = cuda::give_way;
-  t.weight_bytes = cuda::weight_bytes;
   t.do_pack = cuda::pack;
   t.do_begin_pack = cuda::begin_pack;
-  t.takes_blocks = [](void*, dtype) { return true; };
   t.do_fill_random = cuda::fill_random;
   t.do_read = cuda::read;
   t.peak_flops = cuda::peak_flops;
   t.make_decoder = cuda::make_decoder;
-  t.decoder_page_bytes = cuda::decoder_page_bytes;
-  t.decoder_stores_kv = cuda::decoder_stores_kv;
   return {d, &t};
+}
+
+std::optional<cuda_facts> facts_of(const backend& b) {
+  if (b.make_decoder != cuda::make_decoder) return std::nullopt;
+  return *static_cast<const cuda::device*>(b.self);
 }
 
 device_state cuda_state(int index) {

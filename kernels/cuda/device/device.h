@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cuda/device/code_path.h"
+#include "kernels/cuda/device/facts.h"
 #include "kernels/cuda/device/machine.h"
 #include "kernels/ops.h"
 
@@ -69,13 +69,8 @@ struct launched {
   unsigned cluster;    // blocks of a cluster
 };
 
-struct device {
+struct device : cuda_facts {
   int index = 0;  // CUDA's number of the device
-  int multiprocessors = 0;
-  code_path path = code_path::general;
-  std::size_t shared_per_block = 0;  // most dynamic shared memory of one block; general_shared at most where
-                                     // `path` is general
-  bool deterministic = false;        // a row's bits depend on that row alone
   // clusters[n]: how many clusters of n blocks run at once (attention_wgmma.cu); -1: not known yet. It is the
   // same for all of these kernels, as each block is alone on its multiprocessor.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
@@ -85,7 +80,7 @@ struct device {
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
   void* workspace = nullptr;  // scratch of products, [workspace_bytes]
-  static constexpr std::size_t workspace_bytes = 64u << 20;
+  static constexpr std::size_t workspace_bytes = cuda::workspace_bytes;
   staging small;                 // filled by stage()
   std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
   cudaEvent_t uploaded[backend::upload_lanes] = {};  // one for each lane; made on first use
