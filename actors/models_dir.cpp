@@ -123,7 +123,8 @@ core::result<std::string> model_in_dir(const std::string& dir, const std::string
   for (const std::string& file : {name, name + std::string(gguf)}) {
     std::error_code ec;
     const fs::path path = *root / file;
-    const bool is_model = fs::is_directory(path, ec) || (file.ends_with(gguf) && fs::is_regular_file(path, ec));
+    const bool is_model =
+        fs::is_directory(path, ec) || (file.ends_with(gguf) && fs::is_regular_file(path, ec));
     if (is_model && is_below(*root, path)) return path.string();
   }
   return none;

@@ -1,9 +1,9 @@
 // `weir models`: lists, loads, unloads and swaps the models of a running server.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <iostream>
@@ -154,7 +154,7 @@ std::string escaped(const std::string& name) {
   std::string out;
   for (const unsigned char c : name)
     out += std::isalnum(c) || c == '-' || c == '.' || c == '_' ? std::string(1, static_cast<char>(c))
-                                                              : fmt::format("%{:02X}", c);
+                                                               : fmt::format("%{:02X}", c);
   return out;
 }
 

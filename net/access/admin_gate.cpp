@@ -82,8 +82,8 @@ std::optional<std::string> admin_refusal(const header_lines& h, const admin_aske
   const std::string_view hosts[] = {host_in_target(h.target()).value_or(host), host};
   for (const auto named : hosts)
     if (!is_local_host(named))
-      return only(fmt::format("requests to localhost or a loopback address, not to the host '{}',",
-                              legible(named)));
+      return only(
+          fmt::format("requests to localhost or a loopback address, not to the host '{}',", legible(named)));
   return judge_origin(h, hosts[0]);
 }
 

@@ -158,9 +158,7 @@ reply carried_out(const model_order& o, const model_status& m, bool begun) {
 actors::order_replies replies_to(const model_order& o, const std::function<void(reply)>& done) {
   using answer = actors::order_replies::answer;
   const auto said = [done, how = o](bool begun) {
-    return [done, how, begun](answer a) {
-      done(a ? carried_out(how, *a, begun) : failed_order(a.error()));
-    };
+    return [done, how, begun](answer a) { done(a ? carried_out(how, *a, begun) : failed_order(a.error())); };
   };
   actors::order_replies to;
   if (!o.wait) {

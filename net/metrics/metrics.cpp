@@ -172,8 +172,9 @@ statuses loaded_once(statuses all) {
 
 void append_states(prometheus_text& out, const statuses& models) {
   using actors::model_state;
-  out.family("weir_model_state", type::gauge,
-             "1 for the state of a model, 0 for each other state. Names that were never loaded are left out.");
+  out.family(
+      "weir_model_state", type::gauge,
+      "1 for the state of a model, 0 for each other state. Names that were never loaded are left out.");
   for (const auto& m : models)
     for (const auto s : {model_state::absent, model_state::loading, model_state::ready, model_state::draining,
                          model_state::failed})

@@ -94,8 +94,8 @@ TEST_CASE("models dir: no name leads out") {
   CHECK(model_in_dir(d.dir.string(), "a").has_value());
   CHECK(model_in_dir(d.dir.string(), "o/b").has_value());
   using namespace std::string_literals;
-  for (const std::string& name : {""s, "."s, ".."s, "../models/a"s, "a/.."s, "a/../a"s, "/"s, "/etc"s, "a/"s, "/a"s,
-                                  "o//b"s, "o/b/config.json"s, ".a"s, "o/.b"s, "a\0b"s, "nothing"s}) {
+  for (const std::string& name : {""s, "."s, ".."s, "../models/a"s, "a/.."s, "a/../a"s, "/"s, "/etc"s, "a/"s,
+                                  "/a"s, "o//b"s, "o/b/config.json"s, ".a"s, "o/.b"s, "a\0b"s, "nothing"s}) {
     CAPTURE(name);
     CHECK_FALSE(model_in_dir(d.dir.string(), name).has_value());
   }

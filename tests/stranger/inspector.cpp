@@ -190,7 +190,8 @@ std::string inspector::guests_gone() {
 // The same prompt at temperature 0 with the same seed: whatever the neighbours do, the same tokens.
 std::string inspector::honest_tokens() {
   const std::string body =
-      R"({"model":")" + server_.at().model + R"(","prompt":"The river","max_tokens":)" + std::to_string(honest_length) +
+      R"({"model":")" + server_.at().model + R"(","prompt":"The river","max_tokens":)" +
+      std::to_string(honest_length) +
       R"(,"temperature":0,"seed":7,"ignore_eos":true,"stream":true,"return_token_ids":true})";
   const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
   const std::string got =

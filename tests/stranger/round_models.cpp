@@ -11,7 +11,8 @@ constexpr const char* models = "/v1/admin/models";
 std::string guest(random_source& draw) { return "guest-" + std::to_string(draw.between(1, 3)); }
 
 std::vector<field> load_fields(random_source& draw, const target& t) {
-  static const std::string elsewhere[] = {"no-such-model", "../..", "/etc/passwd", "random:none", "sim:rate=x"};
+  static const std::string elsewhere[] = {"no-such-model", "../..", "/etc/passwd", "random:none",
+                                          "sim:rate=x"};
   const bool right = !t.guest_source.empty() && draw.chance(80);
   std::vector<field> fields = {{"name", quoted(guest(draw))},
                                {"source", quoted(right ? t.guest_source : draw.pick(elsewhere))}};
@@ -38,8 +39,9 @@ shaped any_order(random_source& draw, const target& t) {
   if (kind < 35) return {models, load_fields(draw, t)};
   if (kind < 60) return {std::string(models) + "/" + guest(draw), change_fields(draw)};
   if (kind < 75)
-    return {"/v1/admin/swap",
-            {{"out", "[" + quoted(guest(draw)) + "]"}, {"in", object(load_fields(draw, t))}, {"drain_s", "0.2"}}};
+    return {
+        "/v1/admin/swap",
+        {{"out", "[" + quoted(guest(draw)) + "]"}, {"in", object(load_fields(draw, t))}, {"drain_s", "0.2"}}};
   if (kind < 80) return {"/v1/admin/plan", load_fields(draw, t)};
   return {draw.chance(50) ? "/models/load" : "/models/unload", {{"model", quoted(guest(draw))}}};
 }

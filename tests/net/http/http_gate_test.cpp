@@ -203,7 +203,8 @@ TEST_CASE("http gate: a browser token opens five routes, for its origin, until i
 }
 
 TEST_CASE("http gate: models are changed by admins, and read as orders of bounded length") {
-  const std::string admin = " /v1/admin/models HTTP/1.1\r\n" + host, chief = "Authorization: Bearer chief\r\n";
+  const std::string admin = " /v1/admin/models HTTP/1.1\r\n" + host,
+                    chief = "Authorization: Bearer chief\r\n";
   const std::string user = "Authorization: Bearer user\r\n";
   const setting keyed{.keys = true}, closed{.no_admin = true}, far{.loopback = false, .peer = "192.0.2.1"};
   const refusal_row rows[] = {
@@ -219,9 +220,9 @@ TEST_CASE("http gate: models are changed by admins, and read as orders of bounde
       {"POST" + admin + "Content-Type: text/plain\r\n", {}, 415, "unsupported_media_type", "json"},
   };
   for (const auto& row : rows) check(row);
-  for (const auto& [lines, how] : {std::pair{"GET" + admin, setting{}}, std::pair{"GET" + admin + chief, keyed},
-                                   std::pair{"GET" + admin + chief, setting{.keys = true, .loopback = false,
-                                                                             .peer = "192.0.2.1"}}})
+  for (const auto& [lines, how] :
+       {std::pair{"GET" + admin, setting{}}, std::pair{"GET" + admin + chief, keyed},
+        std::pair{"GET" + admin + chief, setting{.keys = true, .loopback = false, .peer = "192.0.2.1"}}})
     CHECK(std::holds_alternative<comes_in>(place(how).ask(lines).what));
   const auto in = place({}).ask("POST" + admin + json);
   REQUIRE(std::holds_alternative<comes_in>(in.what));
@@ -373,7 +374,7 @@ TEST_CASE(
   CHECK(status(http::make_error_code(http::error::end_of_stream)) == "nothing");
   CHECK(status(http::make_error_code(http::error::partial_message)) == "nothing");
   CHECK(status(boost::asio::error::connection_reset) == "nothing");
-  CHECK(at.gate.body_too_large().status == 413);
+  CHECK(http_gate::body_too_large(9).status == 413);
 }
 
 }  // namespace weir::tests::http_gate_test

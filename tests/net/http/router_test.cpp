@@ -114,7 +114,8 @@ TEST_CASE("router: any other path is unknown") {
 }
 
 TEST_CASE("router: admins' routes are known as such, however their paths are spelled") {
-  for (const char* target : {"/v1/admin/models", "//v1//admin/models/", "/admin/models", "http://h/admin/models"}) {
+  for (const char* target :
+       {"/v1/admin/models", "//v1//admin/models/", "/admin/models", "http://h/admin/models"}) {
     CAPTURE(target);
     const auto found = find_route("POST", target);
     REQUIRE(std::holds_alternative<route_match>(found));
