@@ -137,7 +137,7 @@ int order(const models_options& o, const std::string& path, const json::object& 
   onlooker eye(beside);
   const auto a = server->ask(path, json::serialize(body), [&] { return eye.look(); });
   if (a.status < 200 || a.status > 299) return refused(*server, a);
-  std::cout << (o.json ? a.body : line_of(parsed(a.body))) << '\n';
+  std::cout << (o.json ? core::visible(a.body) : line_of(parsed(a.body))) << '\n';
   return exit_code::done;
 }
 
