@@ -50,7 +50,8 @@ TEST_CASE("models dir: directories and GGUF files are models, one level deep") {
   d.file("quants/large-Q8.gguf");
   d.file(".hidden/config.json");
   d.file("broken/readme.md");
-  CHECK(d.names() == name_list{"broken", "owner/first", "owner/second", "plain", "quants/large-Q8",
+  d.file("project/data/words.txt");
+  CHECK(d.names() == name_list{"broken", "owner/first", "owner/second", "plain", "project", "quants/large-Q8",
                                "quants/small-Q4", "single"});
   CHECK(models_in(d.dir.string())->at(3).source == fs::canonical(d.dir / "plain").string());
 }

@@ -62,7 +62,8 @@ describe("weir models", () => {
   });
 
   test("a model that does not fit is exit code 3", async () => {
-    const server = await parrot(422, JSON.stringify({ error: { code: "does_not_fit", message: "12 G short" } }));
+    const body = JSON.stringify({ error: { code: "does_not_fit", message: "12 G short" } });
+    const server = await parrot(422, body);
     const no = await models(server.url, "load", "x", "--source", "sim");
     server.stop();
     assert.equal(no.code, 3);
@@ -70,7 +71,8 @@ describe("weir models", () => {
   });
 
   test("control characters of a server are shown as text", async () => {
-    const body = JSON.stringify({ models: [{ name: "\u001b[31mred", state: "\u0007", device: ["\u001b]0;x"] }] });
+    const odd = { name: "\u001b[31mred", state: "\u0007", device: ["\u001b]0;x"] };
+    const body = JSON.stringify({ models: [odd] });
     const server = await parrot(200, body);
     for (const args of [["list"], ["load", "x", "--source", "sim"]]) {
       const { stdout, stderr } = await models(server.url, ...args);

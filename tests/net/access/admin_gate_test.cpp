@@ -132,9 +132,9 @@ TEST_CASE("admin gate: what comes through a proxy is not from this machine") {
 }
 
 TEST_CASE("admin gate: what a client wrote comes back as plain text") {
-  const auto why = judge(post + "Host: \xFF\x1B[31m\r\n", "127.0.0.1");
+  const auto why = judge(post + "Host: \xE2\x80\xAE\xFF\r\n", "127.0.0.1");
   REQUIRE(why);
-  CHECK(why->find('\x1B') == why->npos);
+  CHECK(why->find_first_of("\xE2\xFF") == why->npos);
   const auto loud = judge(post + local + "Origin: " + std::string(3000, 'o') + "\r\n", "127.0.0.1");
   REQUIRE(loud);
   CHECK(loud->size() < 400);

@@ -401,7 +401,7 @@ TEST_CASE("model routes: a follower hears of every model, of each change, and of
   CHECK(add(c, "second").status == 201);
   heard += eye.read_until(R"("model":"second","value":"loaded")");
   CHECK(c.ask("DELETE", std::string(models) + "/second", {}, {}).status == 200);
-  heard += eye.read_until("model_remove") + eye.read_until("\n\n");
+  heard += eye.read_until("\"event\":\"model_remove\",\"model\":\"second\"}\n\n");
   const auto events = events_in(heard);
   REQUIRE(events.size() >= 3);
   CHECK(events.front() == std::pair<std::string, std::string>("sim", "loaded"));
@@ -420,7 +420,8 @@ TEST_CASE("model routes: a follower that reads slowly gets the latest states, an
     REQUIRE(c.ask("DELETE", std::string(models) + "/" + name, {}, {}).status == 200);
   }
   REQUIRE(add(c, "last").status == 201);
-  const auto events = events_in(slow_reader.read_until(R"("model":"last","value":"loaded")") + "\n\n");
+  const auto events = events_in(
+      slow_reader.read_until("\"last\",\"value\":\"loaded\",\"data\":{\"status\":\"loaded\"}}\n\n"));
   CHECK(events.size() < 2 * rounds);
   CHECK(c.get("/health/ready").status == 200);
 }
