@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ struct known_model {
   std::shared_ptr<ended_jobs> ended = std::make_shared<ended_jobs>();
   core::engine_totals past;
   std::shared_ptr<const load_progress> progress;  // of the last load; null: there was none
+  std::uint64_t loads = 0, load_failures = 0;     // that ended well; that failed
+  std::optional<core::duration> last_load;        // how long the last one that ended well took
 };
 
 class model_list {

@@ -45,6 +45,10 @@ struct model_status {
   std::uint64_t kv_tokens = 0;            // of its page pools; 0: not known yet
   std::optional<double> last_used_s;      // seconds since its last job came or ended; nullopt: it had none
   std::string reason;                     // why the last load failed; empty: it did not
+  // Of all loads since the name came: those that ended well, those that failed, and how long the last one
+  // that ended well took; nullopt: none has.
+  std::uint64_t loads = 0, load_failures = 0;
+  std::optional<double> last_load_s;
 };
 
 // The account of one device, in bytes; total is 0 where the device does not say how much memory it has.

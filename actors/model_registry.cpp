@@ -226,6 +226,7 @@ class model_registry::mind {
   asio::awaitable<std::optional<core::error>> bring_up(self_type& self, entry& e, std::vector<std::size_t> on,
                                                        model_progress progress) {
     what_ = e.spec.name + " is being loaded";
+    const auto began = p_.time.now();
     const auto so_far = std::make_shared<load_progress>();
     progress_ = so_far;
     e.progress = so_far;
@@ -258,7 +259,10 @@ class model_registry::mind {
       e.state = model_state::failed;
       e.reason = wrong->message;
       e.devices.clear();
+      ++e.load_failures;
     } else {
+      ++e.loads;
+      e.last_load = p_.time.now() - began;
       made->ended = e.ended;
       e.served = std::move(made);
       e.state = model_state::ready;

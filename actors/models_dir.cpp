@@ -31,6 +31,18 @@ bool is_later_part(std::string_view file) {
          end.substr(1, 5).find_first_not_of("0123456789") == end.npos;
 }
 
+// A directory inside a directory: others are no models, so that a project beside the models does not fill the
+// list.
+bool looks_like_model(const fs::path& dir) {
+  std::error_code ec;
+  if (fs::exists(dir / "config.json", ec)) return true;
+  std::size_t seen = 0;
+  for (fs::directory_iterator it(dir, ec), end; !ec && it != end && seen++ < most_models_in_dir;
+       it.increment(ec))
+    if (it->path().extension() == ".safetensors") return true;
+  return false;
+}
+
 class scan {
  public:
   explicit scan(const fs::path& root) : root_(root) {}
@@ -68,7 +80,7 @@ class scan {
       add(found_.contains(name) ? before + file : name, path);
       return true;
     }
-    if (!fs::is_directory(path, ec)) return false;
+    if (!fs::is_directory(path, ec) || (!deeper && !looks_like_model(path))) return false;
     if (deeper && !fs::exists(path / "config.json", ec)) {
       const auto inside = look_into(path, file + "/", false);
       if (!inside) return inside.error();
@@ -123,7 +135,8 @@ core::result<std::string> model_in_dir(const std::string& dir, const std::string
   for (const std::string& file : {name, name + std::string(gguf)}) {
     std::error_code ec;
     const fs::path path = *root / file;
-    const bool is_model = fs::is_directory(path, ec) || (file.ends_with(gguf) && fs::is_regular_file(path, ec));
+    const bool is_model =
+        fs::is_directory(path, ec) || (file.ends_with(gguf) && fs::is_regular_file(path, ec));
     if (is_model && is_below(*root, path)) return path.string();
   }
   return none;

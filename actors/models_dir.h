@@ -1,9 +1,10 @@
 // models_dir.h — the models of a directory of models, which can be loaded by name while a service runs.
 //
 // A model is a GGUF file, by its name without .gguf, or a directory with a config.json. A directory without
-// one is looked into, one level deep: what is in it is called DIRECTORY/NAME. What does not look like a model
-// is listed as one, and its load fails with the reason. Hidden entries, and links that lead out of the
-// directory, are no models.
+// one is looked into, one level deep: its GGUF files and its sub-directories with a config.json or
+// safetensors are models called DIRECTORY/NAME. A directory in which there is none is listed as a model
+// itself, and its load fails with the reason. Hidden entries, and links that lead out of the directory, are
+// no models.
 //
 // Thread safety: any thread; reads the file system.
 #pragma once

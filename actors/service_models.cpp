@@ -25,6 +25,9 @@ model_status service::parts::status_of(const known_model& m) const {
   s.devices = m.devices;
   s.predicted = m.predicted;
   s.reason = m.reason;
+  s.loads = m.loads;
+  s.load_failures = m.load_failures;
+  if (m.last_load) s.last_load_s = std::chrono::duration<double>(*m.last_load).count();
   if (m.state == model_state::loading && m.progress) {
     s.done = m.progress->done;
     s.total = m.progress->total;

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "actors/models_dir.h"
 #include "actors/open_model.h"
 #include "core/model/load.h"
 
@@ -122,6 +123,17 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.owner.kv = *kv;
   o.owner.activations = *activations;
   return o;
+}
+
+core::result<> set_models_dir(actors::service_options& o, const std::string& dir, bool chatml) {
+  if (dir.empty()) return {};
+  if (o.owner.device == "sim")
+    return bad_param("models-dir", "--models-dir: the simulated device runs no models of files");
+  auto found = actors::models_in(dir);
+  if (!found) return bad_param("models-dir", "--models-dir {}", found.error().message);
+  for (auto& m : *found) m.force_chatml = chatml;
+  o.known_models = std::move(*found);
+  return {};
 }
 
 core::result<> set_copies(actors::service_options& o, std::uint32_t copies) {

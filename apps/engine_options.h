@@ -18,6 +18,10 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
                                                          const core::queue_settings& queue,
                                                          std::string& why_cpu);
 
+// Sets the models that can be loaded by name: those of --model and of a directory. Names of the former count.
+// `dir` is empty: no directory. Error: it cannot be read, has too many entries, or the device is simulated.
+core::result<> set_models_dir(actors::service_options& o, const std::string& dir, bool chatml);
+
 // Sets how many copies of each model are served. Simulated devices are as many as it takes. Error: there are
 // fewer devices than copies.
 core::result<> set_copies(actors::service_options& o, std::uint32_t copies);

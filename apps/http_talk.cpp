@@ -31,7 +31,8 @@ bool take(load::http_reader& reader, std::string_view bytes, http_talk::said& ou
   return false;
 }
 
-load::task<void> talk(load::line& line, const load::endpoints& to, std::string request, http_talk::said& out) {
+load::task<void> talk(load::line& line, const load::endpoints& to, std::string request,
+                      http_talk::said& out) {
   load::http_reader reader;
   error_code ec = co_await line.open(to, 0);
   if (ec) {

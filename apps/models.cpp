@@ -1,9 +1,9 @@
 // `weir models`: lists, loads, unloads and swaps the models of a running server.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <iostream>
@@ -137,7 +137,7 @@ int order(const models_options& o, const std::string& path, const json::object& 
   onlooker eye(beside);
   const auto a = server->ask(path, json::serialize(body), [&] { return eye.look(); });
   if (a.status < 200 || a.status > 299) return refused(*server, a);
-  std::cout << (o.json ? a.body : line_of(parsed(a.body))) << '\n';
+  std::cout << (o.json ? core::visible(a.body) : line_of(parsed(a.body))) << '\n';
   return exit_code::done;
 }
 
@@ -154,7 +154,7 @@ std::string escaped(const std::string& name) {
   std::string out;
   for (const unsigned char c : name)
     out += std::isalnum(c) || c == '-' || c == '.' || c == '_' ? std::string(1, static_cast<char>(c))
-                                                              : fmt::format("%{:02X}", c);
+                                                               : fmt::format("%{:02X}", c);
   return out;
 }
 

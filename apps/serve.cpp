@@ -260,14 +260,19 @@ int run(const serve_options& o) {
       return exit_of(e);
     }
   show_device(why_cpu);
-  if (const auto ok = set_copies(*service, o.server.replicas); !ok) {
-    std::cerr << ok.error().message << '\n';
-    return exit_of(ok.error());
-  }
+  for (const auto& ok : {set_copies(*service, o.server.replicas),
+                         set_models_dir(*service, o.server.models_dir, o.engine.chatml)})
+    if (!ok) {
+      std::cerr << ok.error().message << '
+';
+      return exit_of(ok.error());
+    }
   if (const auto ok = plan_before_load(*service); !ok) {
-    std::cerr << core::visible(ok.error().message) << '\n';
+    std::cerr << core::visible(ok.error().message) << '
+';
     return exit_of(ok.error());
   }
+  service->drain = o.server.drain;
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};

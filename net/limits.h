@@ -27,7 +27,7 @@ struct server_limits : core::client_settings {
   // Size of the kernel's send buffer. It is small, so that tokens that a slow client has not read wait in the
   // server, which sees the delay and merges them.
   int send_buffer = 16 * 1024;
-  std::size_t model_followers = 128;             // that follow the states of models, of all clients together
+  std::size_t model_followers = 128;  // that follow the states of models, of all clients together
   // Most bytes that are read of a body that is too large, so that its sender can read the 413.
   std::size_t drained_bytes() const { return 2 * body_bytes; }
 

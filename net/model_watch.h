@@ -1,7 +1,7 @@
 // model_watch.h — shows the connections of one shard how models stand, without asking the service for each.
 //
-// A picture is made when a state changes, and at each tick while a model is being loaded. All followers of the
-// shard share it, so a follower that reads slowly has the picture that it reads and then the latest one.
+// A picture is made when a state changes, and at each tick while a model is being loaded. All followers of
+// the shard share it, so a follower that reads slowly has the picture that it reads and then the latest one.
 //
 // Thread safety: everything on the shard.
 #pragma once

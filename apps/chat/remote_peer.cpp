@@ -5,9 +5,9 @@
 #include <csignal>
 
 #include "apps/chat/remote_answer.h"
+#include "apps/http_talk.h"
 #include "apps/sampling_options.h"
 #include "core/shortened.h"
-#include "net/load/http_wire.h"
 #include "net/load/line.h"
 #include "net/load/ws_wire.h"
 
@@ -147,46 +147,6 @@ class remote_peer final : public peer {
     to.cut();
   }
 
-  // One GET; the status is 0 where nobody answers.
-  struct got {
-    int status = 0;
-    std::string body;
-  };
-  got get(std::string_view path) {
-    got out;
-    io_.restart();
-    load::line to(io_, tls_ ? &*tls_ : nullptr, to_.host);
-    load::timer timer(io_);
-    patience wait(timer, [&](const std::string&) {
-      out = {};
-      to.cut();
-    });
-    wait.begin(longest_connect);
-    asio::co_spawn(io_, fetch(to, load::http_request(to_.authority(), path, "", key_), out),
-                   [&](std::exception_ptr) { wait.end(); });
-    io_.run();
-    return out;
-  }
-
-  load::task<void> fetch(load::line& to, std::string request, got& out) {
-    load::http_reader reader;
-    error_code ec = co_await to.open(at_, 0);
-    if (!ec) ec = co_await to.write(request);
-    std::array<char, 16384> bytes;
-    const asio::mutable_buffer into = asio::buffer(bytes);
-    for (bool whole = false; !ec && !whole;) {
-      const std::size_t n = co_await to.read(into, ec);
-      reader.feed(std::string_view(bytes.data(), n));
-      for (auto i = reader.next(); i.is != load::http_reader::kind::more; i = reader.next()) {
-        if (i.is == load::http_reader::kind::head) out.status = i.status;
-        if (i.is == load::http_reader::kind::data) out.body += i.bytes;
-        whole |= out.body.size() > most_body;
-        whole |= i.is == load::http_reader::kind::end || i.is == load::http_reader::kind::broken;
-        if (whole) break;
-      }
-    }
-  }
-
   // A URL may name the stream of weir.v1 (ws://), OpenAI's chat completions, or the server alone, with or
   // without /v1.
   core::result<> choose_protocol(const std::string& url) {
@@ -195,11 +155,13 @@ class remote_peer final : public peer {
     std::string base = to_.path == "/v1/completions" ? "" : to_.path;
     while (base.ends_with('/')) base.pop_back();
     if (base.ends_with("/v1")) base.resize(base.size() - 3);
-    const got models = get(base + "/v1/models");
+    auto server = http_talk::to(url, key_);
+    if (!server) return server.error();
+    const auto models = server->ask("/v1/models");
     if (models.status == 0) return core::bad_param("url", "--url {}: nobody answers there", url);
     if (models.status == 401 || models.status == 403)
       return core::bad_param("api-key", "--url {}: the server wants another --api-key", url);
-    weir_ = get(base + "/weir.js").status == 200;
+    weir_ = server->ask("/weir.js").status == 200;
     to_.path = base + (weir_ ? "/v1/stream" : "/v1/chat/completions");
     take_first_model(models.body);
     return {};
@@ -211,8 +173,6 @@ class remote_peer final : public peer {
     const json::value* id = ec ? nullptr : list.find_pointer("/data/0/id", ec);
     if (id && id->is_string()) fields_["model"] = *id;
   }
-
-  static constexpr std::size_t most_body = 1 << 20;
 
   asio::io_context io_{1};
   std::optional<asio::ssl::context> tls_;

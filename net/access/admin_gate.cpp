@@ -15,7 +15,7 @@ namespace {
 namespace beast = boost::beast;
 namespace http = beast::http;
 
-using header = http::request_header<>;
+using header_lines = http::request_header<>;
 
 constexpr std::string_view instead = "; with --api-key-file an admin's key may, from anywhere";
 
@@ -36,7 +36,7 @@ bool is_local_host(std::string_view host) {
 }
 
 // The first header that a proxy adds to what it passes on; empty: there is none.
-std::string_view proxy_header(const header& h) {
+std::string_view proxy_header(const header_lines& h) {
   constexpr std::string_view names[] = {"via", "forwarded", "x-real-ip"};
   constexpr std::string_view beginning = "x-forwarded-";
   for (const auto& field : h) {
@@ -60,7 +60,7 @@ bool is_own_page(std::string_view origin, std::string_view host) {
   return origin.starts_with("http://") && origin_allowed(origin, host, {});
 }
 
-std::optional<std::string> judge_origin(const header& h, std::string_view host) {
+std::optional<std::string> judge_origin(const header_lines& h, std::string_view host) {
   const auto origins = h.count(http::field::origin);
   if (origins == 0 || (origins == 1 && is_own_page(h[http::field::origin], host))) return std::nullopt;
   return only(fmt::format("programs and pages of this server, not a page of Origin '{}',",
@@ -69,7 +69,7 @@ std::optional<std::string> judge_origin(const header& h, std::string_view host) 
 
 }  // namespace
 
-std::optional<std::string> admin_refusal(const header& h, const admin_asker& from) {
+std::optional<std::string> admin_refusal(const header_lines& h, const admin_asker& from) {
   if (!from.no_keys) {
     if (from.admin_key) return std::nullopt;
     return "this needs the key of an admin: a line of --api-key-file with the word admin";
@@ -82,8 +82,8 @@ std::optional<std::string> admin_refusal(const header& h, const admin_asker& fro
   const std::string_view hosts[] = {host_in_target(h.target()).value_or(host), host};
   for (const auto named : hosts)
     if (!is_local_host(named))
-      return only(fmt::format("requests to localhost or a loopback address, not to the host '{}',",
-                              legible(named)));
+      return only(
+          fmt::format("requests to localhost or a loopback address, not to the host '{}',", legible(named)));
   return judge_origin(h, hosts[0]);
 }
 

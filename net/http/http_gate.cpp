@@ -132,7 +132,8 @@ std::variant<comes_in, upgrades, turned_away> http_gate::decide(const http_arriv
   if (auto refused = judge_route(h, found)) return turn_away(a, std::move(*refused));
   if (auto refused = judge_admin(a, from, found)) return turn_away(a, std::move(*refused));
   const auto& to = std::get<route_match>(found);
-  const std::size_t all = options_.limits.body_bytes, most = is_for_admins(to.to) ? std::min(all, most_order) : all;
+  const std::size_t all = options_.limits.body_bytes,
+                    most = is_for_admins(to.to) ? std::min(all, most_order) : all;
   if (auto refused = judge_body(a, most)) return turn_away(a, std::move(*refused));
   return comes_in{to, from ? *from : bearer{}, most};
 }

@@ -79,8 +79,8 @@ asio::awaitable<bool> http_session::carry_out(const route_match& route, std::str
 asio::awaitable<std::optional<reply>> http_session::settle(std::shared_ptr<model_order> order) {
   auto& service = hub_.server().service;
   auto known = service.all_models();
-  const auto rules = std::make_shared<const source_rules>(source_rules{
-      hub_.server().options.models_dir, from_.has_admin_key(), std::move(known.models)});
+  const auto rules = std::make_shared<const source_rules>(
+      source_rules{hub_.server().options.models_dir, from_.has_admin_key(), std::move(known.models)});
   const auto refused = std::make_shared<std::optional<reply>>();
   if (!reads_files(*order, *rules)) {
     *refused = settle_source(*order, *rules);
@@ -101,9 +101,9 @@ asio::awaitable<bool> http_session::follow_models() {
   };
   const auto place = hub_.models().follow(std::move(changed));
   if (!place) {
-    reply no = error_reply(429, "overloaded",
-                           fmt::format("{} clients follow the models, and no more may",
-                                       hub_.limits().model_followers));
+    reply no = error_reply(
+        429, "overloaded",
+        fmt::format("{} clients follow the models, and no more may", hub_.limits().model_followers));
     co_return co_await write(std::move(no));
   }
   if (form_.head_only) {

@@ -137,7 +137,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
 };
 
 template <class T, class Parse>
-boost::asio::awaitable<std::shared_ptr<sent_text<T>>> http_session::read_watched(std::string body, Parse parse) {
+boost::asio::awaitable<std::shared_ptr<sent_text<T>>> http_session::read_watched(std::string body,
+                                                                                 Parse parse) {
   text_sender from{from_.who.key};
   if (is_long(body)) {
     left_ = std::make_shared<std::atomic<bool>>(false);

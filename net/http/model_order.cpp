@@ -13,7 +13,7 @@ namespace {
 
 using actors::model_status;
 using core::errc;
-using kind = model_order::kind;
+using order_kind = model_order::kind;
 
 actors::load_order in_of(orders::load l) {
   actors::load_order out;
@@ -24,7 +24,7 @@ actors::load_order in_of(orders::load l) {
   return out;
 }
 
-model_order load_of(orders::load l, kind is) {
+model_order load_of(orders::load l, order_kind is) {
   model_order o;
   o.is = is;
   o.wait = l.wait;
@@ -40,7 +40,7 @@ model_order change_of(std::string name, const orders::change& c) {
     o.in.spec.name = std::move(name);
     return o;
   }
-  o.is = kind::unload;
+  o.is = order_kind::unload;
   o.away.name = std::move(name);
   o.away.drain = c.drain;
   return o;
@@ -48,7 +48,7 @@ model_order change_of(std::string name, const orders::change& c) {
 
 model_order swap_of(orders::swap s) {
   model_order o;
-  o.is = kind::swap;
+  o.is = order_kind::swap;
   o.wait = s.in.wait;
   o.out = std::move(s.out);
   o.away.drain = s.drain;
@@ -59,7 +59,7 @@ model_order swap_of(orders::swap s) {
 core::result<model_order> removal_of(std::string name, std::string_view body) {
   if (!body.empty()) return core::make_error(errc::invalid_param, "a DELETE of a model has no body");
   model_order o;
-  o.is = kind::unload;
+  o.is = order_kind::unload;
   o.away.name = std::move(name);
   o.away.forget = true;
   return o;
@@ -71,7 +71,7 @@ core::result<model_order> routed_of(std::string name, bool unload) {
   return o;
 }
 
-const model_status* find(const source_rules& rules, const std::string& name) {
+const model_status* known_model(const source_rules& rules, const std::string& name) {
   const auto at = std::ranges::find(rules.known, name, &model_status::name);
   return at == rules.known.end() ? nullptr : &*at;
 }
@@ -82,7 +82,7 @@ bool needs_no_files(const std::string& source) {
 
 // A known model whose name or source the order's source is; null: none.
 const model_status* named_by(const source_rules& rules, const std::string& source) {
-  if (const auto* m = find(rules, source)) return m;
+  if (const auto* m = known_model(rules, source)) return m;
   const auto at = std::ranges::find(rules.known, source, &model_status::source);
   return at == rules.known.end() ? nullptr : &*at;
 }
@@ -104,7 +104,7 @@ reply forbidden_source(const source_rules& rules) {
 
 reply bad_source(std::string_view message) { return error_reply(422, "bad_file", message, "source"); }
 
-std::string_view code_of(errc code) {
+std::string_view order_code_of(errc code) {
   switch (code) {
     case errc::invalid_param:
       return "invalid_param";
@@ -158,9 +158,7 @@ reply carried_out(const model_order& o, const model_status& m, bool begun) {
 actors::order_replies replies_to(const model_order& o, const std::function<void(reply)>& done) {
   using answer = actors::order_replies::answer;
   const auto said = [done, how = o](bool begun) {
-    return [done, how, begun](answer a) {
-      done(a ? carried_out(how, *a, begun) : failed_order(a.error()));
-    };
+    return [done, how, begun](answer a) { done(a ? carried_out(how, *a, begun) : failed_order(a.error())); };
   };
   actors::order_replies to;
   if (!o.wait) {
@@ -178,13 +176,13 @@ actors::order_replies replies_to(const model_order& o, const std::function<void(
 
 core::result<model_order> read_order(const route_match& route, std::string_view body,
                                      std::size_t most_values) {
-  const auto read_load = [&](kind is) -> core::result<model_order> {
+  const auto read_load = [&](order_kind is) -> core::result<model_order> {
     auto l = orders::parse_load(body, most_values);
     if (!l) return l.error();
     return load_of(std::move(*l), is);
   };
-  if (route.to == endpoint::add_model) return read_load(kind::load);
-  if (route.to == endpoint::plan_model) return read_load(kind::plan);
+  if (route.to == endpoint::add_model) return read_load(order_kind::load);
+  if (route.to == endpoint::plan_model) return read_load(order_kind::plan);
   if (route.to == endpoint::remove_model) return removal_of(route.id, body);
   if (route.to == endpoint::change_model) {
     auto c = orders::parse_change(body, most_values);
@@ -202,14 +200,14 @@ core::result<model_order> read_order(const route_match& route, std::string_view 
 }
 
 bool reads_files(const model_order& o, const source_rules& rules) {
-  if (o.is == kind::unload) return false;
+  if (o.is == order_kind::unload) return false;
   const auto& [name, source, chatml] = o.in.spec;
-  if (source.empty()) return !find(rules, name) && !rules.models_dir.empty();
+  if (source.empty()) return !known_model(rules, name) && !rules.models_dir.empty();
   return !needs_no_files(source) && !named_by(rules, source);
 }
 
 std::optional<reply> settle_source(model_order& o, const source_rules& rules) {
-  if (o.is == kind::unload) return std::nullopt;
+  if (o.is == order_kind::unload) return std::nullopt;
   std::string& source = o.in.spec.source;
   const std::string& name = o.in.spec.name;
   const auto in_dir = [&](const std::string& of) -> core::result<std::string> {
@@ -217,7 +215,7 @@ std::optional<reply> settle_source(model_order& o, const source_rules& rules) {
     return actors::model_in_dir(rules.models_dir, of);
   };
   if (source.empty()) {
-    if (find(rules, name)) return std::nullopt;
+    if (known_model(rules, name)) return std::nullopt;
     auto path = in_dir(name);
     if (!path) return no_model(name);
     source = std::move(*path);
@@ -243,15 +241,15 @@ std::optional<reply> settle_source(model_order& o, const source_rules& rules) {
 
 void begin_order(actors::service& s, model_order o, const actors::executor& shard,
                  std::function<void(reply)> done) {
-  if (o.is == kind::plan) {
+  if (o.is == order_kind::plan) {
     auto said = [done = std::move(done)](boost::system::result<std::string, actors::order_error> plan) {
       done(plan ? json_reply(std::move(*plan)) : failed_order(plan.error()));
     };
     return s.plan_model(std::move(o.in), std::move(o.out), shard, std::move(said));
   }
   auto to = replies_to(o, done);
-  if (o.is == kind::load) return s.load_model(std::move(o.in), shard, std::move(to));
-  if (o.is == kind::unload) return s.unload_model(std::move(o.away), shard, std::move(to));
+  if (o.is == order_kind::load) return s.load_model(std::move(o.in), shard, std::move(to));
+  if (o.is == order_kind::unload) return s.unload_model(std::move(o.away), shard, std::move(to));
   actors::swap_order all{std::move(o.out), std::move(o.in), o.away.drain};
   s.swap_models(std::move(all), shard, std::move(to));
 }
@@ -262,8 +260,13 @@ reply refused_order(const core::error& e) {
 }
 
 reply failed_order(const actors::order_error& e) {
-  const core::error& f = e.fault;
-  reply r = error_reply(order_status_of(f.code), code_of(f.code), f.message, field_of(f.param));
+  core::error f = e.fault;
+  constexpr std::string_view option = "--model ";
+  if (f.code == errc::invalid_param && f.param == "model") {  // the path of a command line is a source here
+    f.code = errc::bad_file;
+    if (f.message.starts_with(option)) f.message.erase(0, option.size());
+  }
+  reply r = error_reply(order_status_of(f.code), order_code_of(f.code), f.message, field_of(f.param));
   if (f.retry_after_ms > 0)
     for (auto& [name, value] : r.headers)
       if (name == "Retry-After") value = std::to_string((f.retry_after_ms + 999) / 1000);

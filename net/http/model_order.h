@@ -21,12 +21,12 @@ namespace weir::net {
 
 struct model_order {
   enum class kind { load, unload, swap, plan } is = kind::load;
-  actors::load_order in;              // of load, swap and plan
-  actors::unload_order away;          // of unload; `away.drain` also of swap
-  std::vector<std::string> out;       // of swap
-  bool wait = true;                   // the answer comes when the order is carried out
-  bool adds = false;                  // a load is answered with 201
-  bool router = false;                // the answer has llama.cpp's form
+  actors::load_order in;         // of load, swap and plan
+  actors::unload_order away;     // of unload; `away.drain` also of swap
+  std::vector<std::string> out;  // of swap
+  bool wait = true;              // the answer comes when the order is carried out
+  bool adds = false;             // a load is answered with 201
+  bool router = false;           // the answer has llama.cpp's form
 };
 
 // The order of a request. Pure; any thread. Errors: invalid_param or not_supported, with the field's name.
@@ -35,8 +35,8 @@ core::result<model_order> read_order(const route_match& route, std::string_view 
 
 // What decides on a source.
 struct source_rules {
-  std::string models_dir;                     // empty: there is none
-  bool any_path = false;                      // the client has an admin's key
+  std::string models_dir;  // empty: there is none
+  bool any_path = false;   // the client has an admin's key
   std::vector<actors::model_status> known;
 };
 // Whether settle_source() reads the file system.

@@ -1,5 +1,5 @@
-// model_routes.h — the routes about models that answer at once: their lists and their properties. Nothing here
-// loads a model or waits for one.
+// model_routes.h — the routes about models that answer at once: their lists and their properties. Nothing
+// here loads a model or waits for one.
 //
 // Thread safety: called on the hub's shard.
 #pragma once

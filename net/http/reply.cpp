@@ -75,7 +75,8 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
       append_text_or_null(r.body, "code", code);
     });
   });
-  if (status == 429 || status == 503 || code == ws::code_of(core::errc::busy)) r.headers.emplace_back("Retry-After", "1");
+  if (status == 429 || status == 503 || code == ws::code_of(core::errc::busy))
+    r.headers.emplace_back("Retry-After", "1");
   return r;
 }
 

@@ -90,8 +90,8 @@ std::optional<route_match> match(const route& r, std::string_view asked, std::st
   return std::nullopt;
 }
 
-// The value of a parameter of a target's query, percent-decoded; empty: there is none. A + is a +, since names
-// of models have it.
+// The value of a parameter of a target's query, percent-decoded; empty: there is none. A + is a +, since
+// names of models have it.
 std::string parameter_of(std::string_view target, std::string_view name) {
   const auto begin = target.find('?');
   if (begin == target.npos) return {};

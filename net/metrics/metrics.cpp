@@ -158,6 +158,51 @@ void append_device_memory(prometheus_text& out, const figures& models,
              "Memory of the whole device; 0 where models lie in host memory.", &actors::memory_use::total);
 }
 
+// ---- of each model that is known, served or not
+
+using statuses = std::vector<actors::model_status>;
+
+// Without the names that nobody has loaded so far: a directory of models may have a thousand.
+statuses loaded_once(statuses all) {
+  std::erase_if(all, [](const actors::model_status& m) {
+    return m.state == actors::model_state::absent && m.loads + m.load_failures == 0;
+  });
+  return all;
+}
+
+void append_states(prometheus_text& out, const statuses& models) {
+  using actors::model_state;
+  out.family(
+      "weir_model_state", type::gauge,
+      "1 for the state of a model, 0 for each other state. Names that were never loaded are left out.");
+  for (const auto& m : models)
+    for (const auto s : {model_state::absent, model_state::loading, model_state::ready, model_state::draining,
+                         model_state::failed})
+      out.sample({{"model_name", m.name}, {"state", actors::name(s)}}, std::uint64_t{m.state == s});
+  out.family("weir_model_bytes", type::gauge,
+             "Memory that a model takes of its devices, all of them together, and of the host.");
+  for (const auto& m : models) {
+    const auto kind = [&](std::string_view name, std::uint64_t bytes) {
+      out.sample({{"model_name", m.name}, {"kind", name}}, bytes);
+    };
+    kind("weights", m.bytes.weights);
+    kind("pages", m.bytes.pages);
+    kind("workspaces", m.bytes.workspaces);
+    kind("runtime", m.bytes.runtime);
+    kind("host", m.bytes.host_pages);
+  }
+}
+
+void append_loads(prometheus_text& out, const statuses& models) {
+  out.family("weir_model_loads_total", type::counter, "Loads of a model that ended well.");
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, m.loads);
+  out.family("weir_model_load_failures_total", type::counter, "Loads of a model that failed.");
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, m.load_failures);
+  out.family("weir_model_last_load_seconds", type::gauge,
+             "Time that the last load of a model took, of those that ended well. 0 before the first.");
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, m.last_load_s.value_or(0));
+}
+
 // ---- of clients and the process
 
 void append_clients(prometheus_text& out, const server_state& all) {
@@ -221,6 +266,9 @@ std::string metrics_text(const server_state& all) {
   append_jobs(out, models);
   append_pages(out, models);
   append_device_memory(out, models, all.service.devices());
+  const statuses known = loaded_once(all.service.all_models().models);
+  append_states(out, known);
+  append_loads(out, known);
   append_clients(out, all);
   append_process(out, all);
   return text;

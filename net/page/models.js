@@ -25,7 +25,9 @@ export function name_in_text(name) {
 export async function refresh_models() {
   try {
     const answer = await fetch("v1/models", authorization());
-    if (answer.ok) show_models((await answer.json()).data.map(({ id }) => id));
+    if (!answer.ok) return;
+    const { data } = await answer.json(); // it has models, too, that are known and not loaded
+    show_models(data.filter(({ status }) => status?.value === "loaded").map(({ id }) => id));
   } catch {
     // The connection says that the server is gone.
   }

@@ -1,5 +1,5 @@
-// model_objects.h — how models stand, as JSON: for /v1/admin/models, for the list of OpenAI with the fields of
-// llama.cpp and vLLM, and as events and properties in the forms of llama.cpp.
+// model_objects.h — how models stand, as JSON: for /v1/admin/models, for the list of OpenAI with the fields
+// of llama.cpp and vLLM, and as events and properties in the forms of llama.cpp.
 //
 // Pure functions: any thread. Each appends to a string.
 #pragma once
@@ -29,8 +29,8 @@ void append_listed(std::string& out, const actors::model_status& m, const actors
 void append_model_event(std::string& out, const actors::model_status& m);
 void append_removal_event(std::string& out, std::string_view model);
 
-// The body of /props. `m`: the model that it is about; null: none. `router`: no model was named, so that it is
-// about the server, too; clients of llama.cpp know by `role` that they may ask for models.
+// The body of /props. `m`: the model that it is about; null: none. `router`: no model was named, so that it
+// is about the server, too; clients of llama.cpp know by `role` that they may ask for models.
 std::string props_body(const actors::model_status* m, bool router);
 
 }  // namespace weir::net

@@ -128,7 +128,9 @@ result<> read_members(const json::object& o, const Read& read) {
 
 result<load> load_of(const json::object& o) {
   load out;
-  const auto read = [&](std::string_view name, const json::value& v) { return read_load_field(name, v, out); };
+  const auto read = [&](std::string_view name, const json::value& v) {
+    return read_load_field(name, v, out);
+  };
   if (auto ok = read_members(o, read); !ok) return ok.error();
   if (out.name.empty()) return bad_param("name", "name is missing: what clients call the model");
   return out;

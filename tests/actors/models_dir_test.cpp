@@ -50,7 +50,8 @@ TEST_CASE("models dir: directories and GGUF files are models, one level deep") {
   d.file("quants/large-Q8.gguf");
   d.file(".hidden/config.json");
   d.file("broken/readme.md");
-  CHECK(d.names() == name_list{"broken", "owner/first", "owner/second", "plain", "quants/large-Q8",
+  d.file("project/data/words.txt");
+  CHECK(d.names() == name_list{"broken", "owner/first", "owner/second", "plain", "project", "quants/large-Q8",
                                "quants/small-Q4", "single"});
   CHECK(models_in(d.dir.string())->at(3).source == fs::canonical(d.dir / "plain").string());
 }
@@ -94,8 +95,8 @@ TEST_CASE("models dir: no name leads out") {
   CHECK(model_in_dir(d.dir.string(), "a").has_value());
   CHECK(model_in_dir(d.dir.string(), "o/b").has_value());
   using namespace std::string_literals;
-  for (const std::string& name : {""s, "."s, ".."s, "../models/a"s, "a/.."s, "a/../a"s, "/"s, "/etc"s, "a/"s, "/a"s,
-                                  "o//b"s, "o/b/config.json"s, ".a"s, "o/.b"s, "a\0b"s, "nothing"s}) {
+  for (const std::string& name : {""s, "."s, ".."s, "../models/a"s, "a/.."s, "a/../a"s, "/"s, "/etc"s, "a/"s,
+                                  "/a"s, "o//b"s, "o/b/config.json"s, ".a"s, "o/.b"s, "a\0b"s, "nothing"s}) {
     CAPTURE(name);
     CHECK_FALSE(model_in_dir(d.dir.string(), name).has_value());
   }

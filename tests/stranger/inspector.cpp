@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <thread>
 
 #include "tests/stranger/socket.h"
@@ -37,9 +38,11 @@ std::string ask(std::uint16_t port, std::string_view request, clock::time_point 
   return {};
 }
 
+std::string as(const std::string& key) { return key.empty() ? key : "Authorization: Bearer " + key + "\r\n"; }
+
 std::string request_text(const target& t, std::size_t number, std::string_view line, std::string_view body) {
   std::string r = std::string(line) + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-  if (!t.keys.empty()) r += "Authorization: Bearer " + t.keys[number % t.keys.size()] + "\r\n";
+  if (!t.keys.empty()) r += as(t.keys[number % t.keys.size()]);
   if (body.empty()) return r + "\r\n";
   return r + "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
          std::string(body);
@@ -50,6 +53,27 @@ long number_in(const std::string& json, std::string_view inside, std::string_vie
   auto at = json.find(inside);
   if (at != json.npos) at = json.find("\"" + std::string(name) + "\":", at);
   return at == json.npos ? -1 : std::atol(json.c_str() + at + name.size() + 3);
+}
+
+std::string admin_request(const target& t, const std::string& line) {
+  return line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + as(t.admin_key) + "\r\n";
+}
+
+// The names of the models in the answer of /v1/admin/models, as parts of paths.
+std::vector<std::string> model_names(const std::string& answer) {
+  constexpr std::string_view mark = "{\"name\":\"";
+  std::vector<std::string> names;
+  for (auto at = answer.find(mark); at != answer.npos; at = answer.find(mark, at)) {
+    std::string name;
+    for (at += mark.size(); at < answer.size() && answer[at] != '"'; ++at) {
+      if (answer[at] == '\\') ++at;
+      char escaped[4];
+      std::snprintf(escaped, sizeof escaped, "%%%02X", static_cast<unsigned char>(answer[at]));
+      name += escaped;
+    }
+    names.push_back(name);
+  }
+  return names;
 }
 
 std::string megabytes(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -90,6 +114,7 @@ std::string inspector::not_yet() {
   const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
   const std::string live = ask(server_.at().port, request_text({}, 0, "GET /health/live", ""), patience);
   if (!live.starts_with("HTTP/1.1 200 ")) return "/health/live said: " + live.substr(0, 300);
+  if (auto wrong = guests_gone(); !wrong.empty()) return wrong;
   if (auto wrong = stats_at_rest(); !wrong.empty()) return wrong;
   if (auto wrong = honest_tokens(); !wrong.empty()) return wrong;
   if (auto wrong = descriptors_closed(); !wrong.empty()) return wrong;
@@ -136,10 +161,37 @@ std::string inspector::stats_at_rest() {
   return {};
 }
 
+// An order that a stranger gave may still be carried out: the next one is refused as busy until then.
+std::string inspector::guests_gone() {
+  const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
+  const auto list = [&] {
+    return ask(server_.at().port, admin_request(server_.at(), "GET /v1/admin/models"), patience);
+  };
+  std::string base;
+  for (const unsigned char c : server_.at().model) {
+    char escaped[4];
+    std::snprintf(escaped, sizeof escaped, "%%%02X", c);
+    base += escaped;
+  }
+  bool served = false;
+  std::string wrong;
+  for (const auto& name : model_names(list())) {
+    if (name == base) {
+      served = true;
+      continue;
+    }
+    const auto said =
+        ask(server_.at().port, admin_request(server_.at(), "DELETE /v1/admin/models/" + name), patience);
+    if (!said.starts_with("HTTP/1.1 200 ")) wrong = "a stranger's model stays: " + said.substr(0, 500);
+  }
+  return served ? wrong : "the server's own model is gone";
+}
+
 // The same prompt at temperature 0 with the same seed: whatever the neighbours do, the same tokens.
 std::string inspector::honest_tokens() {
   const std::string body =
-      R"({"prompt":"The river","max_tokens":)" + std::to_string(honest_length) +
+      R"({"model":")" + server_.at().model + R"(","prompt":"The river","max_tokens":)" +
+      std::to_string(honest_length) +
       R"(,"temperature":0,"seed":7,"ignore_eos":true,"stream":true,"return_token_ids":true})";
   const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
   const std::string got =

@@ -32,6 +32,7 @@ class inspector {
   std::string memory(std::size_t surge);
   std::string stats_at_rest();
   std::string honest_tokens();
+  std::string guests_gone();  // forgets the models that strangers have loaded
   std::string descriptors_closed();
   std::string threads_at_rest();
 

@@ -37,6 +37,9 @@ std::vector<conversation> session_talk(random_source& draw, const target& t);
 std::vector<conversation> greedy_talk(random_source& draw, const target& t);
 // Answers that are constrained: hostile schemas, expressions, grammars and lists, some of them given up.
 std::vector<conversation> constraint_talk(random_source& draw, const target& t);
+// Orders that load, unload and swap models beside the one that stays: right and wrong, from clients that
+// leave.
+std::vector<conversation> model_talk(random_source& draw, const target& t);
 // A great many connections that all do the same little.
 std::vector<conversation> crowd_talk(random_source& draw, const target& t);
 // One or two connections that never stop sending.

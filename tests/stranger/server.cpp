@@ -48,11 +48,12 @@ void bound(decltype(RLIMIT_AS) what, std::size_t most) {
   setrlimit(what, &r);
 }
 
-std::string write_keys(const std::vector<std::string>& keys) {
+std::string write_keys(const target& t) {
   char path[] = "/tmp/stranger-keys-XXXXXX";
   const int fd = mkstemp(path);
   std::string text;
-  for (const auto& k : keys) text += k + "\n";
+  for (const auto& k : t.keys) text += k + "\n";
+  text += t.admin_key + " admin\n";
   const bool whole = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (fd >= 0) close(fd);
   return whole ? path : "";
@@ -64,7 +65,13 @@ std::unique_ptr<server> server::start(const options& o, std::string& fault) {
   std::unique_ptr<server> s(new server);
   if (o.keys) {
     s->target_.keys = {"first-key-0123456789", "second-key-abcdefghi", "third-key-ABCDEFGHIJ"};
-    s->key_file_ = write_keys(s->target_.keys);
+    s->target_.admin_key = "admin-key-0123456789";
+    s->key_file_ = write_keys(s->target_);
+  }
+  if (o.model == "sim") {
+    s->target_.guest_source = "sim:rate=2000";
+  } else {
+    s->target_.model = "rill";
   }
   const bool ready = s->spawn(o) && s->read_ready_line();
   if (!s->key_file_.empty())

@@ -49,8 +49,8 @@ TEST_CASE("admin gate: without keys a program of this machine may, by any spelli
     CAPTURE(peer);
     CHECK_FALSE(judge(post + local, peer));
   }
-  for (const char* host : {"localhost", "LOCALHOST", "localhost:1", "127.0.0.1", "127.0.0.1:65535", "127.1.2.3",
-                           "[::1]", "[::1]:8080", "[::ffff:127.0.0.1]:8080", "[0:0::1]"}) {
+  for (const char* host : {"localhost", "LOCALHOST", "localhost:1", "127.0.0.1", "127.0.0.1:65535",
+                           "127.1.2.3", "[::1]", "[::1]:8080", "[::ffff:127.0.0.1]:8080", "[0:0::1]"}) {
     CAPTURE(host);
     CHECK_FALSE(judge(post + "Host: " + host + "\r\n", "127.0.0.1"));
   }
@@ -64,11 +64,32 @@ TEST_CASE("admin gate: without keys no other machine may") {
 }
 
 TEST_CASE("admin gate: a name that only resolves to this machine is no local host") {
-  for (const char* host :
-       {"evil.example", "localhost.evil.com", "127.0.0.1.nip.io", "127.0.0.1.nip.io:8080", "localhost.",
-        "localhost.:8080", "127.0.0.1.", "0.0.0.0", "[::]", "[localhost]", "[127.0.0.1]", "127.1", "2130706433",
-        "0x7f.0.0.1", "localhost:", "localhost:65536", "localhost:80:80", "localhost@evil.com", "evil.com#localhost",
-        "localhost,evil.com", "localhost evil.com", "10.0.0.1", "[::1%25lo]", "[::1]evil.com", "xn--localhost", "\x80localhost"})
+  for (const char* host : {"evil.example",
+                           "localhost.evil.com",
+                           "127.0.0.1.nip.io",
+                           "127.0.0.1.nip.io:8080",
+                           "localhost.",
+                           "localhost.:8080",
+                           "127.0.0.1.",
+                           "0.0.0.0",
+                           "[::]",
+                           "[localhost]",
+                           "[127.0.0.1]",
+                           "127.1",
+                           "2130706433",
+                           "0x7f.0.0.1",
+                           "localhost:",
+                           "localhost:65536",
+                           "localhost:80:80",
+                           "localhost@evil.com",
+                           "evil.com#localhost",
+                           "localhost,evil.com",
+                           "localhost evil.com",
+                           "10.0.0.1",
+                           "[::1%25lo]",
+                           "[::1]evil.com",
+                           "xn--localhost",
+                           "\x80localhost"})
     check_refused(post + "Host: " + host + "\r\n", "127.0.0.1", "not to the host");
   check_refused(post + "Host: \r\n", "127.0.0.1", "not to the host");
 }
@@ -86,9 +107,10 @@ TEST_CASE("admin gate: every host that a request names has to be local, and ther
 }
 
 TEST_CASE("admin gate: a page of another site may not, and a page of this server may") {
-  for (const char* origin : {"https://evil.example", "http://localhost", "http://localhost:8081", "http://127.0.0.1:8080",
-                             "https://localhost:8080", "null", "file://", "", "localhost:8080",
-                             "http://localhost:8080.evil.com", "http://evil.com/localhost:8080"})
+  for (const char* origin :
+       {"https://evil.example", "http://localhost", "http://localhost:8081", "http://127.0.0.1:8080",
+        "https://localhost:8080", "null", "file://", "", "localhost:8080", "http://localhost:8080.evil.com",
+        "http://evil.com/localhost:8080"})
     check_refused(post + local + "Origin: " + origin + "\r\n", "127.0.0.1", "Origin");
   const std::string own = "Origin: http://localhost:8080\r\n";
   CHECK_FALSE(judge(post + local + own, "127.0.0.1"));
@@ -101,18 +123,18 @@ TEST_CASE("admin gate: a page of another site may not, and a page of this server
 }
 
 TEST_CASE("admin gate: what comes through a proxy is not from this machine") {
-  for (const char* line : {"Via: 1.1 proxy", "VIA: 1.1 proxy", "Forwarded: for=192.0.2.1", "forwarded:",
-                           "X-Forwarded-For: 127.0.0.1", "x-forwarded-for: 192.0.2.1",
-                           "X-Forwarded-Host: localhost", "X-Forwarded-Proto: https", "X-Forwarded-Anything: 1",
-                           "X-Real-IP: 192.0.2.1"})
+  for (const char* line : {"Via: 1.1 proxy", "VIA: 1.1 proxy", "Forwarded: for=192.0.2.1",
+                           "forwarded:", "X-Forwarded-For: 127.0.0.1", "x-forwarded-for: 192.0.2.1",
+                           "X-Forwarded-Host: localhost", "X-Forwarded-Proto: https",
+                           "X-Forwarded-Anything: 1", "X-Real-IP: 192.0.2.1"})
     check_refused(post + local + line + "\r\n", "127.0.0.1", "proxy");
   CHECK_FALSE(judge(post + local + "X-Forward: 1\r\nX-Request-Id: 1\r\n", "127.0.0.1"));
 }
 
 TEST_CASE("admin gate: what a client wrote comes back as plain text") {
-  const auto why = judge(post + "Host: \xFF\x1B[31m\r\n", "127.0.0.1");
+  const auto why = judge(post + "Host: \xE2\x80\xAE\xFF\r\n", "127.0.0.1");
   REQUIRE(why);
-  CHECK(why->find('\x1B') == why->npos);
+  CHECK(why->find_first_of("\xE2\xFF") == why->npos);
   const auto loud = judge(post + local + "Origin: " + std::string(3000, 'o') + "\r\n", "127.0.0.1");
   REQUIRE(loud);
   CHECK(loud->size() < 400);

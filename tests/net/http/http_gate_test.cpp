@@ -24,6 +24,8 @@ struct setting {
   bool metrics_only = false;
   bool crowded = false, draining = false, bytes_behind = false;
   bool reserved = false;
+  bool no_admin = false;
+  const char* peer = "127.0.0.1";
 };
 
 net::server_options options_of(const setting& s) {
@@ -32,6 +34,7 @@ net::server_options options_of(const setting& s) {
   o.limits.header_bytes = 1024;
   o.limits.body_bytes = 4096;
   o.limits.sockets_per_address = 3;
+  o.no_admin = s.no_admin;
   if (!s.keys) return o;
   key_rights admin;
   admin.admin = true;
@@ -69,7 +72,8 @@ struct place {
                        .crowded = how.crowded,
                        .reserved = how.reserved,
                        .draining = how.draining,
-                       .now_ms = now_ms});
+                       .now_ms = now_ms,
+                       .peer = boost::asio::ip::make_address(how.peer)});
   }
 
   const setting how;
@@ -176,7 +180,7 @@ TEST_CASE("http gate: keys are asked for, may come once, and open what they are 
   CHECK(value_of(std::get<turned_away>(refused.what).with, "WWW-Authenticate") == "Bearer");
 }
 
-TEST_CASE("http gate: a browser token opens three routes, for its origin, until it expires") {
+TEST_CASE("http gate: a browser token opens five routes, for its origin, until it expires") {
   const setting keyed{.keys = true};
   const place at(keyed);
   const auto with = [](const std::string& target, const std::string& token) {
@@ -188,13 +192,41 @@ TEST_CASE("http gate: a browser token opens three routes, for its origin, until 
       {with("/v1/models", old), keyed, 401, "token_expired", "expired"},
       {with("/v1/jobs", good), keyed, 403, "token_forbidden", "GET /v1/stats alone"},
       {with("/no", good), keyed, 403, "token_forbidden", "alone"},
+      {with("/v1/admin/models", good), keyed, 403, "token_forbidden", "alone"},
       {with("/v1/models", bound) + "Origin: https://other.example\r\n", keyed, 403, "origin_forbidden",
        "another origin"},
   };
   for (const auto& row : rows) check(row);
-  for (const char* target : {"/v1/models", "/v1/models/x", "/v1/stats"})
+  for (const char* target : {"/v1/models", "/v1/models/x", "/v1/stats", "/models/sse", "/props"})
     CHECK(std::holds_alternative<comes_in>(at.ask(with(target, good)).what));
   CHECK(std::holds_alternative<comes_in>(at.ask(with("/v1/models", bound)).what));
+}
+
+TEST_CASE("http gate: models are changed by admins, and read as orders of bounded length") {
+  const std::string admin = " /v1/admin/models HTTP/1.1\r\n" + host,
+                    chief = "Authorization: Bearer chief\r\n";
+  const std::string user = "Authorization: Bearer user\r\n";
+  const setting keyed{.keys = true}, closed{.no_admin = true}, far{.loopback = false, .peer = "192.0.2.1"};
+  const refusal_row rows[] = {
+      {"GET" + admin, keyed, 401, "invalid_api_key", "a key is needed"},
+      {"GET" + admin + user, keyed, 403, "key_forbidden", "admin"},
+      {"POST" + admin + json + user + "Content-Length: 9\r\n", keyed, 403, "key_forbidden", "admin",
+       then::reads_body},
+      {"GET" + admin, far, 403, "admin_forbidden", "loopback"},
+      {"GET" + admin + "Origin: https://app.example\r\n", {}, 403, "admin_forbidden", "Origin"},
+      {"GET" + admin, closed, 404, "not_found", "nothing at /v1/admin/models"},
+      {"PUT" + admin, closed, 404, "not_found", "nothing at /v1/admin/models"},
+      {"PUT" + admin, {}, 405, "method_not_allowed", "PUT"},
+      {"POST" + admin + "Content-Type: text/plain\r\n", {}, 415, "unsupported_media_type", "json"},
+  };
+  for (const auto& row : rows) check(row);
+  for (const auto& [lines, how] :
+       {std::pair{"GET" + admin, setting{}}, std::pair{"GET" + admin + chief, keyed},
+        std::pair{"GET" + admin + chief, setting{.keys = true, .loopback = false, .peer = "192.0.2.1"}}})
+    CHECK(std::holds_alternative<comes_in>(place(how).ask(lines).what));
+  const auto in = place({}).ask("POST" + admin + json);
+  REQUIRE(std::holds_alternative<comes_in>(in.what));
+  CHECK(std::get<comes_in>(in.what).most_body == 4096);
 }
 
 TEST_CASE("http gate: methods, paths and types that are not served are refused by name") {
@@ -342,7 +374,7 @@ TEST_CASE(
   CHECK(status(http::make_error_code(http::error::end_of_stream)) == "nothing");
   CHECK(status(http::make_error_code(http::error::partial_message)) == "nothing");
   CHECK(status(boost::asio::error::connection_reset) == "nothing");
-  CHECK(at.gate.body_too_large().status == 413);
+  CHECK(http_gate::body_too_large(9).status == 413);
 }
 
 }  // namespace weir::tests::http_gate_test

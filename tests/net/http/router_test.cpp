@@ -26,6 +26,18 @@ TEST_CASE("router: every route of the wire page is found") {
       {"GET", "/v1/models/a%2Fb%20c", endpoint::show_model, "a/b c"},
       {"GET", "/v1/models/50%", endpoint::show_model, "50%"},
       {"GET", "/v1/models/50%2", endpoint::show_model, "50%2"},
+      {"GET", "/models/sse", endpoint::follow_models, ""},
+      {"GET", "/props", endpoint::model_props, ""},
+      {"GET", "/props?a=b&model=x%2Fy+z&model=w#model=q", endpoint::model_props, "x/y+z"},
+      {"GET", "/props?models=x", endpoint::model_props, ""},
+      {"POST", "/models/load", endpoint::load_model, ""},
+      {"POST", "/models/unload", endpoint::unload_model, ""},
+      {"GET", "/v1/admin/models", endpoint::list_all_models, ""},
+      {"POST", "/v1/admin/models", endpoint::add_model, ""},
+      {"POST", "/v1/admin/models/a/b", endpoint::change_model, "a/b"},
+      {"DELETE", "/v1/admin/models/a%20b", endpoint::remove_model, "a b"},
+      {"POST", "/v1/admin/swap", endpoint::swap_models, ""},
+      {"POST", "/v1/admin/plan", endpoint::plan_model, ""},
       {"POST", "/v1/tokenize", endpoint::tokenize, ""},
       {"POST", "/v1/detokenize", endpoint::detokenize, ""},
       {"GET", "/v1/jobs", endpoint::list_jobs, ""},
@@ -99,6 +111,23 @@ TEST_CASE("router: any other path is unknown") {
     CAPTURE(target);
     CHECK(std::holds_alternative<no_route>(find_route("GET", target)));
   }
+}
+
+TEST_CASE("router: admins' routes are known as such, however their paths are spelled") {
+  for (const char* target :
+       {"/v1/admin/models", "//v1//admin/models/", "/admin/models", "http://h/admin/models"}) {
+    CAPTURE(target);
+    const auto found = find_route("POST", target);
+    REQUIRE(std::holds_alternative<route_match>(found));
+    CHECK(is_for_admins(std::get<route_match>(found).to));
+    const auto wrong = find_route("PUT", target);
+    REQUIRE(std::holds_alternative<wrong_method>(wrong));
+    CHECK(std::get<wrong_method>(wrong).for_admins);
+  }
+  CHECK_FALSE(std::get<wrong_method>(find_route("PUT", "/v1/models")).for_admins);
+  CHECK_FALSE(std::get<wrong_method>(find_route("POST", "/")).for_admins);
+  CHECK_FALSE(is_for_admins(endpoint::list_models));
+  CHECK_FALSE(is_for_admins(endpoint::follow_models));
 }
 
 }  // namespace weir::tests::router_test

@@ -37,7 +37,8 @@ TEST_CASE("model orders: a load has a name, and may say where, how much and whet
   CHECK_FALSE(least->kv_tokens);
   CHECK(least->wait);
   const auto full = orders::parse_load(
-      R"({"name":"a/b","source":"s","device":["cuda:0","cuda:1"],"kv_tokens":4096,"wait":false,"evict":"none"})");
+      R"({"name":"a/b","source":"s","device":["cuda:0","cuda:1"],"kv_tokens":4096,"wait":false,)"
+      R"("evict":"none"})");
   REQUIRE(full.has_value());
   CHECK(full->source == "s");
   CHECK(full->devices == std::vector<std::string>{"cuda:0", "cuda:1"});
@@ -107,24 +108,26 @@ TEST_CASE("model orders: a change loads or unloads") {
 }
 
 TEST_CASE("model orders: a swap names what goes and what comes") {
-  const auto s = orders::parse_swap(R"({"out":["a","b"],"in":{"name":"c","source":"d"},"drain_s":2,"wait":false})");
+  const auto s =
+      orders::parse_swap(R"({"out":["a","b"],"in":{"name":"c","source":"d"},"drain_s":2,"wait":false})");
   REQUIRE(s.has_value());
   CHECK(s->out == std::vector<std::string>{"a", "b"});
   CHECK(s->in.name == "c");
   CHECK_FALSE(s->in.wait);
   CHECK(s->drain == std::chrono::seconds(2));
-  check_bad({{R"({"in":{"name":"c"}})", "out", "missing"},
-             {R"({"out":[],"in":{"name":"c"}})", "out", "list"},
-             {R"({"out":"a","in":{"name":"c"}})", "out", "list"},
-             {R"({"out":[1],"in":{"name":"c"}})", "out", "string"},
-             {R"({"out":["a","a"],"in":{"name":"c"}})", "out", "twice"},
-             {R"({"out":["a"]})", "in", "missing"},
-             {R"({"out":["a"],"in":"c"})", "in", "object"},
-             {R"({"out":["a"],"in":{"source":"c"}})", "name", "missing"},
-             {R"({"out":["a"],"in":{"name":"c","wait":true}})", "wait", "beside"},
-             {R"({"out":["a"],"in":{"name":"c","draft":"d"}})", "draft", "not supported", errc::not_supported},
-             {R"({"out":["a"],"in":{"name":"c"},"name":"x"})", "name", "name"}},
-            orders::parse_swap);
+  check_bad(
+      {{R"({"in":{"name":"c"}})", "out", "missing"},
+       {R"({"out":[],"in":{"name":"c"}})", "out", "list"},
+       {R"({"out":"a","in":{"name":"c"}})", "out", "list"},
+       {R"({"out":[1],"in":{"name":"c"}})", "out", "string"},
+       {R"({"out":["a","a"],"in":{"name":"c"}})", "out", "twice"},
+       {R"({"out":["a"]})", "in", "missing"},
+       {R"({"out":["a"],"in":"c"})", "in", "object"},
+       {R"({"out":["a"],"in":{"source":"c"}})", "name", "missing"},
+       {R"({"out":["a"],"in":{"name":"c","wait":true}})", "wait", "beside"},
+       {R"({"out":["a"],"in":{"name":"c","draft":"d"}})", "draft", "not supported", errc::not_supported},
+       {R"({"out":["a"],"in":{"name":"c"},"name":"x"})", "name", "name"}},
+      orders::parse_swap);
 }
 
 TEST_CASE("model orders: llama.cpp's orders name a model") {
