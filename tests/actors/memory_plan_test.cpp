@@ -108,8 +108,10 @@ TEST_CASE("memory plan: cards that are not there are planned, and what is assume
   CHECK_THAT(plan.assumed[0], Contains("H100") && Contains("132 multiprocessors") && Contains("600 MB"));
 
   const auto both = plan_memory(plan_loads(models, 2, 2), o, devices).value();
-  REQUIRE(both.fits());
   REQUIRE(both.models.size() == 4);
+  REQUIRE_FALSE(both.fits());  // 20 GB have no room for both
+  CHECK(both.lacks->device == "cuda:1");
+  CHECK(both.lacks->of == "the pages of chat");
   const auto lone =
       plan_memory(plan_loads(models, 1, 1), o, std::vector{assume_device("cuda:0", 18 * gb, o)});
   REQUIRE_FALSE(lone->fits());
