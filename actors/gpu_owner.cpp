@@ -1,7 +1,6 @@
 #include "actors/gpu_owner.h"
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
@@ -9,6 +8,7 @@
 
 #include "actors/engine_place.h"
 #include "actors/job_state.h"
+#include "actors/mailbox_port.h"
 #include "actors/mask_pool.h"
 #include "actors/open_model.h"
 #include "actors/restart_plan.h"
@@ -24,29 +24,6 @@ namespace asio = boost::asio;
 using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
-
-// Each call returns another number: no two engines of this process have the same id, even once one is gone.
-engine_id next_engine_id() {
-  static std::atomic<std::uint64_t> count{0};
-  return static_cast<engine_id>(count.fetch_add(1, std::memory_order_relaxed));
-}
-
-class mailbox_port final : public engine_port {
- public:
-  mailbox_port(ref<owner_msg> to, engine_id engine) : to_(std::move(to)), engine_(engine) {}
-
-  bool submit(core::job job, job_stream::owner_end end) override {
-    return to_.tell(submit_job(std::move(job), std::move(end), engine_)) != sent::full;
-  }
-  void cancel(const core::job_id& id, core::finish_reason why) override {
-    core::insist([&] { to_.tell(cancel_job(id, engine_, why)); });
-  }
-  void pause(job_stream::owner_end end) override { to_.tell(pause_job(std::move(end), engine_)); }
-
- private:
-  const ref<owner_msg> to_;
-  const engine_id engine_;
-};
 
 class owner {
  public:
@@ -103,6 +80,7 @@ class owner {
   }
 
   void step_engines() {
+    say_busy(true);
     for (auto& e : engines_) {
       if (!e.engine || e.engine->idle() || e.due > time_.now()) continue;
       if (e.rests) {
@@ -141,6 +119,7 @@ class owner {
   // runs or waits: a device that makes the owner wait for long is not healthy.
   void before_wait(time_point until) {
     if (rests()) board_->beat(time_.now(), false);
+    say_busy(!rests());
     core::contained(*shared_.seen, "the owner's news", [this, until] {
       outbox_.flush();
       const auto now = time_.now();
@@ -157,6 +136,7 @@ class owner {
       check_books();
     });
     board_->beat(time_.now(), false);
+    say_busy(false);
     if (const auto at = plan_.next()) timer_->set(*at);
   }
 
@@ -230,6 +210,9 @@ class owner {
     if (again) start_again();
   }
 
+  // Tells a load under way whether it has to give way.
+  void say_busy(bool now) { engines_need_.busy->store(now, std::memory_order_relaxed); }
+
   // Jobs go to other places of their models from now on, or are refused.
   void go_down(const std::string& why) {
     board_->fail(why);
@@ -241,6 +224,7 @@ class owner {
 
   // Makes the engines that the failed device has lost.
   void start_again() {
+    say_busy(false);
     plan_.attempt(time_.now());
     core::result<> made;
     try {

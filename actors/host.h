@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/board.h"
@@ -20,6 +21,9 @@ struct model_spec {
   std::string name;           // the name that clients use
   std::string source;         // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
   bool force_chatml = false;  // use the ChatML template instead of the model's own
+  // Of its page pool, as a plan granted them (memory_plan.h); nullopt: --kv-tokens, or what is free once all
+  // else is there.
+  std::optional<std::uint32_t> pages = {};
 };
 
 // Progress of a load, in bytes. Called on the thread that loads.

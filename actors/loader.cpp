@@ -46,6 +46,7 @@ loaded load_now(const owner_options& o, const loader::surroundings& s, const mod
       auto made = core::make_backend(o.device, o.threads, o.deterministic, o.activations);
       if (!made) return void(out.model = made.error());
       backend = std::move(*made);
+      if (backend->do_give_way) backend->do_give_way(backend->self, s.busy.get());
     }
     try {
       out.model = open_model(spec, o, backend, progress);
@@ -54,6 +55,7 @@ loaded load_now(const owner_options& o, const loader::surroundings& s, const mod
       out.model = core::make_error(core::errc::does_not_fit, "{}: out of memory", spec.source);
     }
   });
+  if (backend && backend->do_give_way) backend->do_give_way(backend->self, nullptr);
   if (out.model || !backend || !backend->fault) return out;
   if (const char* why = backend->fault(backend->self)) out.device_fault = why;
   return out;

@@ -8,6 +8,7 @@
 // and drops the rest.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <functional>
 #include <memory>
@@ -34,6 +35,8 @@ class loader {
     const core::clock& time;  // must outlive the loader and its engines
     std::shared_ptr<core::grammar::mask_helpers> masks;
     std::shared_ptr<core::incidents> seen;
+    // Whether the owner's engines have work; a load gives way to it. Never null.
+    std::shared_ptr<std::atomic<bool>> busy = std::make_shared<std::atomic<bool>>(false);
   };
 
   // `where`: executor to run on; by default the loader starts a thread of its own.

@@ -12,17 +12,19 @@ struct memory_use {
   std::uint64_t weights = 0, pages = 0;  // pages: of KV memory on the device
   std::string_view kv_type;              // of keys and values in pages; mixed: models differ; empty: no pages
   std::uint64_t host_pages = 0;          // host tier, in host memory
-  std::uint64_t workspaces = 0;          // activations of the largest step
+  std::uint64_t workspaces = 0;          // what the largest step computes in
   std::uint64_t runtime = 0;             // code and graphs: the measured fall of free memory beyond the above
   // The whole device after the load; 0 where models lie in host memory.
   std::uint64_t total = 0, free = 0;
 
-  // Sets workspaces, runtime, total and free from what the device reported before and after the load.
-  // `runtime` is 0 where free memory fell by less than was counted: the driver takes memory in large pieces,
-  // and one may have been partly free before. REQUIRES: weights and pages are set.
+  // Sets workspaces, runtime, total and free from what the device reported before and after the load, through
+  // a backend that the model has for itself: what that backend took when it was opened counts, too. `runtime`
+  // is 0 where free memory fell by less than was counted: the driver takes memory in large pieces, and one
+  // may have been partly free before. REQUIRES: weights, pages and the model's own workspaces are set.
   void reconcile(const kernels::device_memory& before, const kernels::device_memory& after) {
-    workspaces = after.workspaces - before.workspaces;
-    const std::uint64_t counted = weights + pages + workspaces, fell = before.free - after.free;
+    workspaces += after.workspaces;
+    const std::uint64_t counted = weights + pages + workspaces - before.workspaces,
+                        fell = before.free - after.free;
     runtime = before.free > after.free && fell > counted ? fell - counted : 0;
     total = after.total;
     free = after.free;

@@ -8,7 +8,6 @@
 
 #include "actors/gpu_owner.h"
 #include "core/model/load/model_path.h"
-#include "core/model/sim.h"
 
 namespace weir::actors {
 namespace {
@@ -16,8 +15,10 @@ namespace {
 using core::errc;
 
 constexpr std::uint32_t random_context = 8192;
-constexpr std::uint32_t usual_length = 16'384;
-constexpr std::uint32_t longest_unasked = 262'144;  // tokens of a sequence that a model's file alone gets
+
+std::uint32_t context_of(const owner_options& o, std::uint32_t most) {
+  return o.max_seq_len ? std::min(o.max_seq_len, most) : most;
+}
 
 // Free memory of the device in bytes; nullopt if the device does not report it.
 std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
@@ -25,49 +26,21 @@ std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
   return free ? std::optional(free) : std::nullopt;
 }
 
-constexpr std::uint64_t most_pages = 1u << 30;  // the number of a page has 31 bits
-
-// Pages for `max_batch` sequences. A length that only the model's file asks for is one sequence's, up to a
-// bound, and the others are of a usual length: a file that declares millions of tokens takes no gigabytes.
-std::uint64_t usual_pages(const owner_options& o, std::uint32_t context) {
-  if (o.max_seq_len != 0) return std::uint64_t{core::pages_for(context)} * o.max_batch;
-  const auto usual = std::uint64_t{core::pages_for(std::min(context, usual_length))} * o.max_batch;
-  return std::max<std::uint64_t>(usual, core::pages_for(std::min(context, longest_unasked)));
-}
-
-// The number of pages: --kv-tokens or, with auto, usual_pages(), but at most a quarter of the free memory. On
-// a device with memory of its own, where everything else is allocated already, it is room for `max_batch`
-// sequences of the greatest length, but at most all free memory less --reserve-vram.
-core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info,
-                                     std::uint32_t context, const kernels::backend* on) {
-  const auto free = info.page_bytes == 0 ? std::nullopt : available_memory(on);
-  const bool device = on && !on->on_host;
-  const std::uint64_t kept = device ? o.reserve_bytes : 0;
-  const auto beside = device ? fmt::format(" beside --reserve-vram, {} MB", kept >> 20) : std::string();
-  if (o.kv_tokens != 0) {
-    const std::uint64_t pages = core::pages_for(o.kv_tokens);
-    std::uint64_t bytes = 0;
-    if (pages > most_pages || __builtin_mul_overflow(pages, info.page_bytes, &bytes))
-      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most",
-                              o.kv_tokens, pages, most_pages);
-    if (free && bytes + kept > *free)
-      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} MB, {} MB more than is free{}",
-                              o.kv_tokens, bytes >> 20, (bytes + kept - *free) >> 20, beside);
-    return static_cast<std::uint32_t>(pages);
-  }
-  // Pages of the simulated device have no memory, but their bookkeeping has. So there are only as many as are
-  // likely to be used.
-  if (!free) {
-    const auto usual = std::uint64_t{core::pages_for(std::min(context, usual_length))} * o.max_batch;
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, core::pages_for(context), 1u << 24));
-  }
-  const auto room = (device ? *free - std::min(*free, kept) : *free / 4) / info.page_bytes;
-  if (room == 0)
-    return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes: {} MB are free{}",
-                            info.page_bytes, *free >> 20, beside);
-  const auto wanted =
-      device ? std::uint64_t{core::pages_for(context)} * o.max_batch : usual_pages(o, context);
-  return static_cast<std::uint32_t>(std::min({wanted, room, most_pages}));
+// The number of pages: as granted, or as core::pages_in() says of what is free now.
+core::result<std::uint32_t> pages_of(const model_spec& spec, const owner_options& o,
+                                     const core::model_info& info, const kernels::backend* on) {
+  const auto free = available_memory(on);
+  const auto kind = !free         ? core::memory_kind::unknown
+                    : on->on_host ? core::memory_kind::host
+                                  : core::memory_kind::device;
+  const auto pages = core::pages_in(pool_of(spec, o, info.context, {{info.page_bytes}}), kind,
+                                    free.value_or(0), o.reserve_bytes);
+  if (!pages && spec.pages)
+    return core::make_error(errc::does_not_fit,
+                            "{}: {} pages were granted, and {} MB are free now, less than these and the "
+                            "reserve of {} MB",
+                            spec.name, *spec.pages, free.value_or(0) >> 20, o.reserve_bytes >> 20);
+  return pages;
 }
 
 // The number of pages in the host tier, from --kv-host-mb.
@@ -83,14 +56,8 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
-core::result<core::sim_spec> sim_spec_of(const model_spec& spec) {
-  const auto colon = spec.source.find(':');
-  return core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
-}
-
 core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, const owner_options& o) {
-  if (o.kv) return core::bad_param("kv-type", "--kv-type: sim has no keys and values to store");
-  const auto sim = sim_spec_of(spec);
+  const auto sim = sim_shape(spec, o);
   if (!sim) return sim.error();
   if (sim->load_fault)
     return core::make_error(errc::internal, "the simulated load failed, as fault=load asks");
@@ -103,8 +70,7 @@ core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, cons
 
 core::result<std::unique_ptr<ready_model>> open_random(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend) {
-  const auto shape = core::parse_random_model(std::string_view(spec.source).substr(7),
-                                              o.max_seq_len ? o.max_seq_len : random_context);
+  const auto shape = random_shape(spec, o);
   if (!shape) return shape.error();
   auto loaded = core::make_random_model(*shape, std::move(backend), 1, o.kv);
   if (!loaded) return loaded.error();
@@ -174,6 +140,31 @@ void set_slices(core::engine_config& c, const owner_options& o, bool own_device)
   }
 }
 
+bool is_random(const model_spec& spec) { return spec.source.starts_with("random:"); }
+
+core::result<core::random_model> random_shape(const model_spec& spec, const owner_options& o) {
+  return core::parse_random_model(std::string_view(spec.source).substr(7),
+                                  o.max_seq_len ? o.max_seq_len : random_context);
+}
+
+core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_options& o) {
+  if (o.kv) return core::bad_param("kv-type", "--kv-type: sim has no keys and values to store");
+  const auto colon = spec.source.find(':');
+  return core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
+}
+
+core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::uint32_t context,
+                         std::vector<core::page_group> groups) {
+  core::pool_needs p;
+  p.groups = std::move(groups);
+  p.context = context_of(o, context);
+  p.context_asked = o.max_seq_len != 0;
+  p.max_batch = o.max_batch;
+  p.kv_tokens = spec.pages ? std::uint64_t{*spec.pages} * core::page_tokens : o.kv_tokens;
+  p.kv_floor = o.kv_floor;
+  return p;
+}
+
 std::string name_of_source(const std::string& source) {
   if (source.starts_with("random:")) return source.substr(7, source.find(':', 7) - 7);
   const auto path = std::filesystem::absolute(source).lexically_normal();
@@ -188,19 +179,19 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
     return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{};
   };
   const auto before = memory();
-  auto opened = o.device == "sim"                    ? open_sim(spec, o)
-                : spec.source.starts_with("random:") ? open_random(spec, o, backend)
-                                                     : open_files(spec, o, backend, progress);
+  auto opened = o.device == "sim" ? open_sim(spec, o)
+                : is_random(spec) ? open_random(spec, o, backend)
+                                  : open_files(spec, o, backend, progress);
   if (!opened) return opened;
   auto& m = **opened;
   const auto& info = m.weights->info();
-  const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
+  const auto context = context_of(o, info.context);
   m.config.prefill_rows = info.prompt_rows;
   if (backend && !backend->on_host) {  // allocates what steps need; pages_of() then gets the rest
     if (auto ok = m.weights->allocate_pages(1); !ok) return ok.error();
     if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
   }
-  const auto pages = pages_of(o, info, context, backend.get());
+  const auto pages = pages_of(spec, o, info, backend.get());
   if (!pages) return pages.error();
   const auto host = host_pages_of(o, info);
   if (!host) return host.error();
@@ -223,6 +214,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   place.memory.pages = *pages * info.page_bytes;
   place.memory.kv_type = info.kv_type;
   place.memory.host_pages = *host * info.page_bytes;
+  place.memory.workspaces = m.weights->activation_bytes();
   if (backend && backend->memory) place.memory.reconcile(before, memory());
   place.context =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
@@ -242,7 +234,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
 
 core::duration simulated_load(const model_spec& spec, const owner_options& o) {
   if (o.device != "sim") return {};
-  const auto sim = sim_spec_of(spec);
+  const auto sim = sim_shape(spec, o);
   return sim ? sim->load : core::duration();
 }
 

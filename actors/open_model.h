@@ -4,11 +4,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/host.h"
 #include "core/grammar/masks/job_mask.h"
 #include "core/engine.h"
+#include "core/memory/plan.h"
 #include "core/model/load.h"
+#include "core/model/sim.h"
 
 namespace weir::actors {
 
@@ -26,6 +29,18 @@ struct ready_model {
 
 // Default name of a model: the shape of random:SHAPE[:DTYPE], or the last part of its path without .gguf.
 std::string name_of_source(const std::string& source);
+
+// What a model's source says before anything is read or made. Errors: invalid_param, naming the option.
+bool is_random(const model_spec& spec);
+// REQUIRES: is_random(spec)
+core::result<core::random_model> random_shape(const model_spec& spec, const owner_options& o);
+// REQUIRES: o.device is sim
+core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_options& o);
+
+// What decides the number of a model's pages. `context`: most tokens of a sequence, as its file says;
+// `groups`: the bytes of its pages.
+core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::uint32_t context,
+                         std::vector<core::page_group> groups);
 
 // Sets how many prompt rows a step may carry beside streams, as --slo and --prefill-ms say. `own_device`: the
 // model does not share the host's processors.

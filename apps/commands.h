@@ -27,6 +27,7 @@ int fail(std::string_view message);
 using command = std::function<int()>;
 
 command add_serve(CLI::App& app);
+command add_plan(CLI::App& app);
 command add_generate(CLI::App& app);
 command add_tokenize(CLI::App& app);
 command add_accept(CLI::App& app);

@@ -17,9 +17,11 @@
 #include "apps/log.h"
 #include "apps/memory_limit.h"
 #include "apps/options.h"
+#include "apps/plan.h"
 #include "apps/progress.h"
 #include "core/config_file.h"
 #include "core/size_text.h"
+#include "core/visible.h"
 #include "kernels/cuda/backend.h"
 #include "net/access/key_file.h"
 #include "net/access/origin.h"
@@ -261,9 +263,15 @@ int run(const serve_options& o) {
   for (const auto& ok : {set_copies(*service, o.server.replicas),
                          set_models_dir(*service, o.server.models_dir, o.engine.chatml)})
     if (!ok) {
-      std::cerr << ok.error().message << '\n';
+      std::cerr << ok.error().message << '
+';
       return exit_of(ok.error());
     }
+  if (const auto ok = plan_before_load(*service); !ok) {
+    std::cerr << core::visible(ok.error().message) << '
+';
+    return exit_of(ok.error());
+  }
   service->drain = o.server.drain;
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });

@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
     commands[sub] = make(*sub);
   };
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
+  add("plan", "whether models fit their devices, and what of them goes to which; loads nothing", add_plan);
 #ifdef WEIR_SERVE_ONLY
   add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "models", "bench"},
               "left out of builds with a sanitizer");

@@ -25,6 +25,7 @@ namespace weir::core {
 struct device_settings {
   std::uint32_t threads = 0;
   std::uint64_t kv_tokens = 0;
+  std::uint64_t kv_floor = 0;
   std::uint32_t kv_host_mb = 0;
   std::uint64_t reserve_bytes = 512 << 20;
   std::uint32_t max_batch = 64;
@@ -162,6 +163,11 @@ void visit_settings(device_settings& s, V&& v) {
   const auto models = in_group("Models", v), memory = in_group("Memory and batching", v);
   memory({"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
   memory({"kv-tokens", "KV memory for all sequences together, or auto", "tokens", 0, 0, "auto"}, s.kv_tokens);
+  memory({"kv-floor",
+          "least KV memory of a model where kv-tokens is auto, or auto (a whole sequence and a page for each "
+          "sequence of the batch where there is room, 8192 tokens where several models share a device)",
+          "tokens", 0, 0, "auto"},
+         s.kv_floor);
   memory({"kv-host-mb",
           "host memory for pages of KV memory that have to give way, so that they need not be computed "
           "again; 0 = none",

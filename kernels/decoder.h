@@ -111,6 +111,13 @@ struct decoder_piece {
   std::uint64_t bytes = 0, flops = 0;
 };
 
+// What a decoder takes of its device beside weights and pages, once it is warm (decoder::warm_up).
+struct decoder_needs {
+  std::uint32_t prompt_rows = 0;  // decoder::prompt_rows()
+  std::uint64_t workspaces = 0;   // bytes that steps compute in
+  std::uint32_t graphs = 0;       // recorded steps
+};
+
 // A decoder on a device. The device executes in order what it is given: forward() and draw() only begin work,
 // collect() waits for it. Each draw() is collected before the next draw(). A forward() may come between a
 // draw() and its collect(); the draws may begin as late as that forward() or the collect().

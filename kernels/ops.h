@@ -23,6 +23,7 @@
 //      mapped when it is used.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,7 @@
 namespace weir::kernels {
 
 class decoder;
+struct decoder_needs;
 struct decoder_shape;
 struct file_codes;
 
@@ -231,6 +233,13 @@ struct backend {
   std::uint64_t (*free_bytes)(void* self) = nullptr;
   // The device's memory. The entry is null where the memory is the host's.
   device_memory (*memory)(void* self) = nullptr;
+  // Of device_memory::workspaces, the bytes that the backend has allocated from the time it was opened.
+  std::uint64_t own_bytes = 0;
+
+  // Says that other backends share the device, whose work must not wait while `*busy`: from now on this one
+  // rests then after each short piece of its work, some times as long as the piece took. For loads; null ends
+  // it. `busy` outlives the backend or the next call. The entry is null where it would be of no use.
+  void (*do_give_way)(void* self, const std::atomic<bool>* busy) = nullptr;
 
   // The number of lanes of do_begin_upload.
   static constexpr unsigned upload_lanes = 32;
@@ -281,6 +290,11 @@ struct backend {
   // Reads sizes and types of the weights alone, so they need not be in memory. The entry is null where
   // make_decoder is.
   std::uint64_t (*decoder_page_bytes)(void* self, const decoder_shape& shape) = nullptr;
+  // What that decoder takes once it is warm, for steps of up to `decode_rows` rows of decoding and its own
+  // prompt_rows(), in sequences of at most `most_pages` pages. Exact but for what recorded graphs take. The
+  // entry is null where make_decoder is. REQUIRES: decoder_page_bytes() > 0
+  decoder_needs (*decoder_needs_of)(void* self, const decoder_shape& shape, std::uint32_t decode_rows,
+                                    std::uint32_t most_pages) = nullptr;
 
   // The limits of this machine, for benchmarks. do_read reads every byte once, as fast as the machine can,
   // and does nothing else. peak_flops measures the flops a second of products with weights of that type; 0:

@@ -76,6 +76,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .fault = of_->fault ? through<&backend::fault>::call : nullptr,
           .free_bytes = through<&backend::free_bytes>::call,
           .memory = of_->memory ? through<&backend::memory>::call : nullptr,
+          .own_bytes = of_->own_bytes,
           .do_allocate_host = of_->do_allocate_host ? through<&backend::do_allocate_host>::call : nullptr,
           .do_free_host = of_->do_free_host ? through<&backend::do_free_host>::call : nullptr,
           .do_begin_upload = of_->do_begin_upload ? through<&backend::do_begin_upload>::call : nullptr,
@@ -89,10 +90,11 @@ profile::profile(std::shared_ptr<const backend> of)
           .decoder_stores_kv = nullptr,
           .make_decoder = nullptr,  // a decoder is one operation, which hides the single ones
           .decoder_page_bytes = nullptr,
+          .decoder_needs_of = nullptr,
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 37 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 39 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

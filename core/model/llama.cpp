@@ -1,5 +1,6 @@
 #include "core/model/llama.h"
 
+#include <array>
 #include <cassert>
 #include <cmath>
 
@@ -49,6 +50,15 @@ std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_
   return on.make_decoder ? on.make_decoder(on.self, shape_of(c, w, kv)) : nullptr;
 }
 
+// The elements of llama's buffers of activations, in the order of its members.
+std::array<std::uint64_t, 10> activations_of(const model_config& c, std::uint64_t rows,
+                                             std::uint64_t logits_rows) {
+  const std::uint64_t angles = rows * c.head_dim / 2;
+  return {
+      rows * c.hidden,    rows * c.hidden,    angles,         angles,          rows * c.qkv_width(),
+      rows * c.q_width(), rows * 2 * c.inter, rows * c.inter, rows * c.hidden, logits_rows * c.vocab_size};
+}
+
 // Why nothing was drawn from a row: it is not sound, or what the job asks for leaves nothing of it.
 drawn no_token(std::span<const float> row) {
   const bool fine = sound(row);
@@ -75,6 +85,28 @@ result<std::uint64_t> page_bytes(const model_config& c, const model_weights& w, 
           ? fmt::format("heads have a size that is a multiple of 32, and this model's have {}", c.head_dim)
           : "this model's keys and values are of another 16-bit type, which is auto";
   return bad_param("kv-type", "--kv-type {}: on {} {}", kernels::name(*kv), on.name, why);
+}
+
+step_needs step_needs_of(const model_config& c, const model_weights& w, const kernels::backend& on,
+                         kv_choice kv, std::uint32_t max_batch) {
+  // Code and what the driver keeps beside it, then a graph: 0.92 MB were measured for one of 300 kernels.
+  constexpr std::uint64_t code_bytes = 64u << 20, graph_bytes = 1u << 20;
+  step_needs out;
+  out.workspaces = on.own_bytes;
+  if (!on.on_host) out.runtime = code_bytes;
+  const kernels::decoder_shape shape = shape_of(c, w, kv);
+  if (on.decoder_needs_of && on.decoder_page_bytes(on.self, shape) > 0) {
+    const auto needs = on.decoder_needs_of(on.self, shape, max_batch, pages_for(c.context));
+    out.prompt_rows = needs.prompt_rows;
+    out.workspaces += needs.workspaces;
+    out.runtime += needs.graphs * graph_bytes;
+    return out;
+  }
+  out.prompt_rows = model_info().prompt_rows;
+  for (const std::uint64_t elements :
+       activations_of(c, std::uint64_t{max_batch} + out.prompt_rows, max_batch))
+    out.workspaces += elements * sizeof(float);
+  return out;
 }
 
 llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
@@ -217,13 +249,21 @@ bool llama::make_room(std::size_t rows, std::size_t logits_rows) {
     b = kernels::buffer(backend_, elements * sizeof(float));
     return b.data() != nullptr;
   };
-  const model_config& c = config_;
-  const std::size_t angles = rows * c.head_dim / 2, logits = logits_rows * c.vocab_size;
-  if (!backend_->on_host && read_back_.size() < logits) read_back_.resize(logits);
-  return grow(x_, rows * c.hidden) && grow(normed_, rows * c.hidden) && grow(cos_, angles) &&
-         grow(sin_, angles) && grow(qkv_, rows * c.qkv_width()) && grow(attended_, rows * c.q_width()) &&
-         grow(gate_up_, rows * 2 * c.inter) && grow(inner_, rows * c.inter) &&
-         grow(branch_, rows * c.hidden) && grow(logits_, logits);
+  const auto sizes = activations_of(config_, rows, logits_rows);
+  if (!backend_->on_host && read_back_.size() < sizes.back()) read_back_.resize(sizes.back());
+  kernels::buffer* const all[] = {&x_,        &normed_,  &cos_,   &sin_,    &qkv_,
+                                  &attended_, &gate_up_, &inner_, &branch_, &logits_};
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!grow(*all[i], sizes[i])) return false;
+  return true;
+}
+
+std::uint64_t llama::activation_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const kernels::buffer* b :
+       {&x_, &normed_, &cos_, &sin_, &qkv_, &attended_, &gate_up_, &inner_, &branch_, &logits_})
+    sum += b->size();
+  return sum;
 }
 
 void llama::attend(std::uint32_t layer, std::uint32_t rows) {

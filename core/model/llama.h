@@ -40,6 +40,17 @@ std::uint64_t page_bytes(const model_config& config, kernels::kv_type kv) noexce
 result<std::uint64_t> page_bytes(const model_config& config, const model_weights& weights,
                                  const kernels::backend& on, kv_choice kv);
 
+// What a model takes of its device beside weights and pages, once it is warm.
+struct step_needs {
+  std::uint32_t prompt_rows = 0;  // model_info::prompt_rows
+  std::uint64_t workspaces = 0;   // bytes that steps compute in, those of the backend itself included; exact
+  std::uint64_t runtime = 0;      // bytes of code and recorded steps; an estimate, 0 on the host
+};
+// Of a model on `on`, for steps of up to `max_batch` sequences. Data of `weights` is not read. REQUIRES:
+// page_bytes() of the same is no error
+step_needs step_needs_of(const model_config& config, const model_weights& weights, const kernels::backend& on,
+                         kv_choice kv, std::uint32_t max_batch);
+
 class llama final : public model {
  public:
   // REQUIRES: page_bytes() of the same is no error
@@ -47,6 +58,7 @@ class llama final : public model {
         std::shared_ptr<const kernels::backend> backend, kv_choice kv);
 
   const model_info& info() const noexcept override { return info_; }
+  std::uint64_t activation_bytes() const noexcept override;
 
   // The weights that every step reads, in the order of reading, in memory of the backend. For benchmarks: the
   // time to read them is a lower bound of the time of a step.

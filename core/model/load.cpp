@@ -99,7 +99,8 @@ std::string best_device(const kernels::cuda_machine& found, std::string& why) {
 
 std::string best_device(std::string& why) { return best_device(kernels::find_cuda(), why); }
 
-result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv) {
+result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv,
+                                    std::uint32_t max_batch) {
   if (const auto ok = check_kv_type(on, kv); !ok) return ok.error();
   auto m = open_model(path);
   if (!m) return m.error();
@@ -107,7 +108,9 @@ result<model_summary> inspect_model(const std::string& path, const kernels::back
   if (!plan) return in_model(path, plan.error());
   const auto page = page_bytes(m->config, plan->weights, on, kv);
   if (!page) return in_model(path, page.error());
-  return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, *page};
+  const auto steps = step_needs_of(m->config, plan->weights, on, kv, max_batch);
+  return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, *page, steps.workspaces,
+                       steps.runtime};
 }
 
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,

@@ -49,8 +49,11 @@ struct model_summary {
   generation_config generation;
   std::uint64_t weight_bytes = 0;  // exact, on the backend
   std::uint64_t page_bytes = 0;    // of the keys and values of one page in all layers; exact, on the backend
+  // What steps of up to `max_batch` sequences need beside these (llama.h): exact; estimated.
+  std::uint64_t workspaces = 0, runtime = 0;
 };
-result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {});
+result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {},
+                                    std::uint32_t max_batch = 1);
 
 // Loads a model. `path` and `kv` as above; `progress` is called on the calling thread.
 struct loaded_model {
@@ -68,6 +71,8 @@ struct random_model {
   kernels::dtype type = kernels::dtype::bf16;
 };
 result<random_model> parse_random_model(std::string_view spec, std::uint32_t context);
+result<model_summary> inspect_random_model(const random_model& shape, const kernels::backend& on,
+                                           kv_choice kv = {}, std::uint32_t max_batch = 1);
 result<loaded_model> make_random_model(const random_model& shape,
                                        std::shared_ptr<const kernels::backend> backend,
                                        std::uint64_t seed = 1, kv_choice kv = {});

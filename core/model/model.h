@@ -71,6 +71,10 @@ class model {
   virtual ~model() = default;
   virtual const model_info& info() const noexcept = 0;
 
+  // The bytes that the model itself has allocated on its device to compute in, beside weights and pages. What
+  // its backend has allocated for it is not counted (backend::memory).
+  virtual std::uint64_t activation_bytes() const noexcept { return 0; }
+
   // Allocates and touches the memory for the keys and values of `count` pages: page ids are 0 to count - 1.
   // Required before the first forward. A second call replaces the pages, and their contents are lost. Error:
   // does_not_fit.

@@ -59,6 +59,18 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
                    spec, name);
 }
 
+result<model_summary> inspect_random_model(const random_model& shape, const kernels::backend& on,
+                                           kv_choice kv, std::uint32_t max_batch) {
+  if (const auto ok = check_kv_type(on, kv); !ok) return ok.error();
+  const auto plan = plan_random_weights(shape.config, shape.type, on);
+  if (!plan) return plan.error();
+  const auto page = page_bytes(shape.config, plan->weights, on, kv);
+  if (!page) return page.error();
+  const auto steps = step_needs_of(shape.config, plan->weights, on, kv, max_batch);
+  return model_summary{shape.config, default_generation(shape.config), plan->bytes, *page, steps.workspaces,
+                       steps.runtime};
+}
+
 result<loaded_model> make_random_model(const random_model& shape,
                                        std::shared_ptr<const kernels::backend> backend, std::uint64_t seed,
                                        kv_choice kv) {

@@ -239,6 +239,16 @@ model_weights lay_out(const model_config& c, placer& place) {
   return w;
 }
 
+result<weight_plan> plan(const model_config& config, const checkpoint* from, dtype type,
+                         const kernels::backend& on) {
+  placer measure(from, type, on, nullptr);
+  weight_plan out;
+  out.weights = lay_out(config, measure);
+  if (measure.failure()) return *measure.failure();
+  out.bytes = measure.bytes();
+  return out;
+}
+
 struct planned {
   model_weights weights;
   std::vector<placed> all;
@@ -264,18 +274,11 @@ result<planned> allocate(const model_config& config, const checkpoint* from, dty
 
 result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
                                  const kernels::backend& on) {
-  placer measure(&from, dtype::f32, on, nullptr);
-  weight_plan plan;
-  plan.weights = lay_out(config, measure);
-  if (measure.failure()) return *measure.failure();
-  plan.bytes = measure.bytes();
-  return plan;
+  return plan(config, &from, dtype::f32, on);
 }
 
-u64 plan_random_weights(const model_config& config, dtype type, const kernels::backend& on) {
-  placer measure(nullptr, type, on, nullptr);
-  lay_out(config, measure);
-  return measure.bytes();
+result<weight_plan> plan_random_weights(const model_config& config, dtype type, const kernels::backend& on) {
+  return plan(config, nullptr, type, on);
 }
 
 result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,

@@ -65,8 +65,9 @@ struct weight_plan {
 // tensor.
 result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
                                  const kernels::backend& on);
-std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type,
-                                  const kernels::backend& on);
+// The same of random weights.
+result<weight_plan> plan_random_weights(const model_config& config, kernels::dtype type,
+                                        const kernels::backend& on);
 
 // Errors: those of plan_weights(), does_not_fit, internal.
 result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,

@@ -2,6 +2,7 @@
 #include "kernels/cuda/backend.h"
 
 #include "kernels/cuda/decoder.h"
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/limits.h"
 #include "kernels/cuda/pages/copy.h"
@@ -9,6 +10,7 @@
 #include "kernels/cuda/products/block_layout.h"
 #include "kernels/cuda/products/pack_codes.h"
 #include "kernels/cuda/random.h"
+#include "kernels/cuda/sizes.h"
 
 namespace weir::kernels {
 namespace cuda {
@@ -77,6 +79,7 @@ void begin_upload(void* self, void* to, const void* from, std::uint64_t bytes, u
   if (!e && !WEIR_CUDA(d, cudaEventCreateWithFlags(&e, cudaEventDisableTiming))) return;
   WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d.stream));
   WEIR_CUDA(d, cudaEventRecord(e, d.stream));
+  d.breathe(device::rests_of_copies);
 }
 
 void await_upload(void* self, unsigned lane) {
@@ -96,10 +99,6 @@ device_memory memory(void* self) {
   std::size_t free = 0, total = 0;
   if (!WEIR_CUDA(d, cudaMemGetInfo(&free, &total))) return {};
   return {total, free, d.workspaces};
-}
-
-std::uint64_t weight_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
-  return is_plain(type) ? matrix{nullptr, type, rows, cols}.bytes() : block_bytes(type, rows, cols);
 }
 
 void pack(void* self, const matrix& rows, void* to) {
@@ -123,6 +122,13 @@ void begin_pack(void* self, const matrix& packed, const packed_part& part, unsig
   else
     upload_blocks(d, packed, part.first, part.rows);
   WEIR_CUDA(d, cudaEventRecord(e, d.stream));
+  d.breathe(device::rests_of_copies);
+}
+
+void give_way(void* self, const std::atomic<bool>* busy) {
+  device& d = of(self);
+  d.others_busy = busy;
+  d.piece_began = std::chrono::steady_clock::now();
 }
 
 const char* fault(void* self) {
@@ -169,10 +175,14 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
     return nullptr;
   }
   backend& t = d->table;
+  cuda::fill_sizes(t);
   cuda::fill_table(t);
   t.name = d->name;
   t.self = d.get();
-  t.on_host = false;
+  t.decoder_needs_of = [](void* self, const decoder_shape& s, std::uint32_t decode_rows,
+                          std::uint32_t most_pages) {
+    return cuda::needs_of(*static_cast<cuda::device*>(self), s, decode_rows, most_pages);
+  };
   t.do_allocate = cuda::allocate;
   t.do_free = cuda::release;
   t.do_upload = cuda::upload;
@@ -185,17 +195,19 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.do_begin_upload = cuda::begin_upload;
   t.do_await_upload = cuda::await_upload;
   t.fault = cuda::fault;
-  t.weight_bytes = cuda::weight_bytes;
+  t.do_give_way = cuda::give_way;
   t.do_pack = cuda::pack;
   t.do_begin_pack = cuda::begin_pack;
-  t.takes_blocks = [](void*, dtype) { return true; };
   t.do_fill_random = cuda::fill_random;
   t.do_read = cuda::read;
   t.peak_flops = cuda::peak_flops;
   t.make_decoder = cuda::make_decoder;
-  t.decoder_page_bytes = cuda::decoder_page_bytes;
-  t.decoder_stores_kv = cuda::decoder_stores_kv;
   return {d, &t};
+}
+
+std::optional<cuda_facts> facts_of(const backend& b) {
+  if (b.make_decoder != cuda::make_decoder) return std::nullopt;
+  return *static_cast<const cuda::device*>(b.self);
 }
 
 device_state cuda_state(int index) {

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/device/facts.h"
 #include "kernels/cuda/device/machine.h"
 #include "kernels/cuda/device/nvml.h"
 #include "kernels/decoder.h"
@@ -27,6 +29,14 @@ int cuda_devices(std::string& why_none);
 // chooses the kernels of compute capability 8.0 on every device, and WEIR_CUDA_BLAS=off does without
 // cuBLASLt, for tests.
 std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic = false);
+
+// The facts that sizes in the memory of this backend's device depend on; nullopt: it is no CUDA backend.
+std::optional<cuda_facts> facts_of(const backend& b);
+
+// A backend that computes nothing: its table has the entries alone that say which weights, pages and decoders
+// a device with these facts takes, and how many bytes these have there. It needs no device, nor a build with
+// CUDA. Any thread may use it.
+std::shared_ptr<const backend> cuda_sizes(const cuda_facts& facts);
 
 // Reads the state of CUDA device `index` (nvml.h).
 device_state cuda_state(int index);

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
 
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/draws/draws.h"
 #include "kernels/cuda/layers.h"
@@ -15,8 +15,6 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr std::uint32_t least_rows = 1024;  // rows that there is memory for from the start
-
 // The bytes of the device's memory that warm_up() leaves free for the driver. The driver loads the code of a
 // kernel when the kernel first runs, and stores graphs; a step for which it lacks memory fails for good.
 constexpr std::size_t least_free = std::size_t{192} << 20;
@@ -24,24 +22,6 @@ constexpr std::size_t least_free = std::size_t{192} << 20;
 std::size_t free_bytes(device& d) {
   std::size_t free = 0, total = 0;
   return WEIR_CUDA(d, cudaMemGetInfo(&free, &total)) ? free : 0;
-}
-
-// What pages store: what the shape asks for, by default elements, as the rows. nullopt: the kernels have no
-// such pages for this model.
-std::optional<page_type> pages_of(const decoder_shape& s) {
-  const page_type elements = elements_of(rows_type(s));
-  if (!s.kv || (*s.kv == kv_type::bf16 && elements == page_type::bf16)) return elements;
-  if (*s.kv == kv_type::fp8) return page_type::fp8;
-  return *s.kv == kv_type::q8 ? std::optional(page_type::q8) : std::nullopt;
-}
-
-head_shape heads_of(const decoder_shape& s) {
-  return {s.heads, s.kv_heads, s.head_dim, pages_of(s).value_or(page_type::bf16)};
-}
-
-// The bytes of one page of all layers.
-std::uint64_t page_bytes_of(const decoder_shape& s) {
-  return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * heads_of(s).page_bytes();
 }
 
 class cuda_decoder final : public decoder {
@@ -58,8 +38,7 @@ class cuda_decoder final : public decoder {
     page_count_ = count;
     drop_graphs();
   }
-  // How the number was chosen is in docs/measurements/gpu.md, «Slices of a prompt».
-  std::uint32_t prompt_rows() const noexcept override { return 2048; }
+  std::uint32_t prompt_rows() const noexcept override { return decoder_prompt_rows; }
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
@@ -137,7 +116,7 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       arrived_(d),
       rows_here_(d, heads_),
       draws_(d) {
-  make_room(least_rows, 64);
+  make_room(least_rows, least_logits);
   d_.sync();
 }
 
@@ -165,25 +144,25 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
     there &= g.holds(bytes);
     return anew;
   };
-  take(x_, r * s_.hidden * sizeof(float));
-  take(scratch_, r * std::max(s_.hidden, heads_.width()) * sizeof(float));
-  take(normed_, r * s_.hidden * sizeof(element));
-  take(qkv_, r * heads_.width() * sizeof(element));
-  take(attended_, r * s_.heads * s_.head_dim * sizeof(element));
-  take(gate_up_, r * 2 * s_.inter * sizeof(element));
-  take(inner_, r * s_.inter * sizeof(element));
-  take(cos_, r * s_.head_dim / 2 * sizeof(float));
-  take(sin_, r * s_.head_dim / 2 * sizeof(float));
-  take(logits_, l * s_.vocab * sizeof(float));
-  const split_room room = split_room_of(d_, heads_);
-  take(parts_, room.floats * sizeof(float));
-  take(arrived_, room.counters * sizeof(unsigned));
-  const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
+  const decoder_room room =
+      decoder_room_of(d_, s_, static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(l));
+  take(x_, room.x);
+  take(scratch_, room.scratch);
+  take(normed_, room.normed);
+  take(qkv_, room.qkv);
+  take(attended_, room.attended);
+  take(gate_up_, room.gate_up);
+  take(inner_, room.inner);
+  take(cos_, room.cos);
+  take(sin_, room.sin);
+  take(logits_, room.logits);
+  take(parts_, room.parts);
+  take(arrived_, room.arrived);
   // Copied even where other memory is short: in the next call take() returns false for this buffer.
-  if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))
-    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies,
+  if (take(frequencies_, room.frequencies) && frequencies_.holds(room.frequencies))
+    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), room.frequencies,
                                   cudaMemcpyHostToDevice, d_.stream));
-  moved |= products_.reserve(static_cast<std::uint32_t>(r));
+  moved |= products_.reserve(room.rounded, room.ordered);
   there &= products_.has_room();
   moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);
   there &= draws_.has_room();
@@ -201,9 +180,6 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   if (page_count_ == 0) return !d_.failed();
   d_.use();
   const std::uint32_t most = decode_rows + prompt_rows;
-  const auto whole = [](std::uint32_t n) {
-    return (n + products::unit - 1) / products::unit * products::unit;
-  };
   const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + decode_rows / 4 + 2);
   std::vector<std::uint32_t> positions(most), rising(most);
   std::vector<std::int32_t> from(most);
@@ -214,18 +190,14 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   const auto first = [](auto& all, std::uint32_t n) { return std::span(all).first(n); };
   // Takes all memory before the first step, because graphs contain addresses: for padded steps, and for a
   // list of pages for each decoding row.
-  const std::uint32_t logits = std::max(
-      whole(decode_rows),
-      *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
-  const std::uint32_t rows = std::max(whole(most), logits);
-  rows_here_.reserve(std::size_t{rows} * 16 + 4 * std::size_t{most_listed(d_, heads_, decode_rows)} +
-                     std::size_t{decode_rows} * most_pages);
-  if (!make_room(rows, logits) || free_bytes(d_) < least_free) return false;
+  const warm_extent room = warm_extent_of(d_, heads_, decode_rows, prompt_rows, most_pages);
+  rows_here_.reserve(room.words);
+  if (!make_room(room.rows, room.logits) || free_bytes(d_) < least_free) return false;
   // Runs the largest number of rows of each class of products: an algorithm that is the fastest for the
   // fewest rows of a class may be slow for the most. On a deterministic device each number of rows is tried
   // (products::run).
   const auto next = [&](std::uint32_t n) {
-    return d_.deterministic ? whole(n + 1) : products::next_class(n);
+    return d_.deterministic ? whole_units(n + 1) : products::next_class(n);
   };
   const auto prompt = [&](std::uint32_t n) {
     const kv_slice slice{0, n, 0, pages.data()};
@@ -250,7 +222,7 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   const auto decode = [&](std::uint32_t n) {
     return forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
   };
-  for (const std::uint32_t c : step_rows::classes) {
+  for (const std::uint32_t c : batch_classes) {
     const std::uint32_t n = std::min(c, decode_rows);
     // Contexts of equal length; then one that is much longer than the others, so that rows may be listed.
     for (const std::uint32_t longest : {0u, 16 * n}) {
@@ -260,7 +232,7 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
     }
     if (n == decode_rows) break;
   }
-  for (std::uint32_t n = step_rows::largest_class; n < decode_rows;) {  // such steps have no graphs
+  for (std::uint32_t n = largest_class; n < decode_rows;) {  // such steps have no graphs
     n = std::min(next(n), decode_rows);
     if (!decode(n)) return false;
   }
@@ -274,7 +246,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
   const auto rows = static_cast<std::uint32_t>(step.tokens.size());
   // Only steps of decoding are replayed as graphs: each slice has one row, and each row wants logits.
   const bool decoding =
-      step.slices.size() == rows && step.logits_from.size() == rows && rows <= step_rows::largest_class;
+      step.slices.size() == rows && step.logits_from.size() == rows && rows <= largest_class;
   const step_extent e = rows_here_.extent_of(step, decoding);
   // Waiting draws of the step before run inside the launch of a replayed step. They read the logits of the
   // step before, so that the memory of the logits must not move before they have run.
@@ -295,6 +267,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
   if (!g.seen) {
     record(v, true);
     g.seen = true;
+    d_.breathe(device::rests_of_kernels);
     return !d_.failed();
   }
   if (!g.ready) {
@@ -306,6 +279,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     if (made) cudaGraphDestroy(made);
   }
   if (!d_.failed()) WEIR_CUDA(d_, cudaGraphLaunch(g.ready, d_.stream));
+  d_.breathe(device::rests_of_kernels);
   return !d_.failed();
 }
 
@@ -318,6 +292,7 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
   const float* bias = nullptr;  // down_bias of the layer before, which its last product has not added to x
   for (std::size_t i = 0; i < s_.layers.size(); ++i) {
     layer(i, v, decoding, bias);
+    if (!decoding) d_.breathe(device::rests_of_kernels);
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;
@@ -379,35 +354,12 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
   return !d_.failed();
 }
 
-// Whether a matrix has shapes that the kernels can read. Rows are read 16 bytes at a time.
-bool fits(const matrix& m) { return m.cols % 8 == 0 && m.rows % 8 == 0; }
-
-bool takes_all(const decoder_shape& s) {
-  bool all = decoder_takes(s) && is_element(rows_type(s)) && pages_of(s);
-  for (const decoder_layer& l : s.layers) {
-    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= fits(*m);
-    all &= std::ranges::all_of(l.qkv_rest, fits) && std::ranges::all_of(l.gate_up_rest, fits);
-  }
-  return all;
-}
-
 }  // namespace
-
-bool decoder_takes(const decoder_shape& s) {
-  return s.page_tokens == page_tokens && attention_supports(heads_of(s)) && s.hidden % 8 == 0 &&
-         s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
-}
 
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   device& d = of(self);
   if (!takes_all(s) || d.failed()) return nullptr;
   return std::make_unique<cuda_decoder>(d, s);
-}
-
-bool decoder_stores_kv(void*, kv_type type) { return type != kv_type::f32; }
-
-std::uint64_t decoder_page_bytes(void*, const decoder_shape& s) {
-  return takes_all(s) ? page_bytes_of(s) : 0;
 }
 
 }  // namespace weir::kernels::cuda

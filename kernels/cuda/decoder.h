@@ -1,6 +1,6 @@
 // decoder.h — kernels/decoder.h for bf16, f16 or quantised weights on a CUDA device. Kernels between the
 // products are fused; rows have the type of the layers' plain weights, or bf16 where most are quantised
-// (rows_type() in weight_products.h), and so have keys and values unless they are fp8 or q8; steps of
+// (rows_type() in decoder_room.h), and so have keys and values unless they are fp8 or q8; steps of
 // decoding are replayed as graphs; draws run on the device.
 #pragma once
 
@@ -17,14 +17,5 @@ namespace weir::kernels::cuda {
 // the rows nor fp8 nor q8, or q8 where a head is no multiple of 32. Such a model runs by single operations,
 // or not at all.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
-
-// The entry backend::decoder_page_bytes.
-std::uint64_t decoder_page_bytes(void* self, const decoder_shape& shape);
-
-// The entry backend::decoder_stores_kv.
-bool decoder_stores_kv(void* self, kv_type type);
-
-// Whether make_decoder() supports the model, as far as a shape without its layers tells.
-bool decoder_takes(const decoder_shape& shape);
 
 }  // namespace weir::kernels::cuda

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/pages/head_shape.h"
 #include "kernels/tensor.h"
 
 namespace weir::kernels::cuda {
@@ -44,8 +45,6 @@ __device__ __forceinline__ void put_four(column_order order, element* row, std::
   *reinterpret_cast<std::uint32_t*>(to) = first;
   *reinterpret_cast<std::uint32_t*>(to + 8) = second;
 }
-
-constexpr bool is_element(dtype type) { return type == dtype::bf16 || type == dtype::f16; }
 
 // Rounds to an element.
 template <dtype type>

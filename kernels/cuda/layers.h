@@ -21,32 +21,12 @@
 #include <span>
 
 #include "kernels/attention_rule.h"
+#include "kernels/cuda/attention/attention_room.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/element.h"
-#include "kernels/page.h"
+#include "kernels/cuda/pages/head_shape.h"
 
 namespace weir::kernels::cuda {
-
-constexpr int page_tokens = kernels::page_tokens;
-
-// The numbers that pages store. bf16 and f16 are elements, of the type that the rows have. fp8 and q8 are
-// those of kernels/kv_type.h beside rows of either type, q8 in groups of 32. Attention widens bytes to f16,
-// which is exact, and rounds queries and the weights of tokens to f16 (for q8 see page_products.h).
-enum class page_type : std::uint8_t { bf16, f16, fp8, q8 };
-
-// The type of pages of elements, for rows of `type`.
-constexpr page_type elements_of(dtype type) { return type == dtype::f16 ? page_type::f16 : page_type::bf16; }
-// The bytes of a number.
-constexpr __host__ __device__ int number_bytes(page_type t) {
-  return t == page_type::fp8 || t == page_type::q8 ? 1 : 2;
-}
-
-// The bytes of the keys, or of the values, of one head of `tokens` tokens. With q8 its numbers are followed
-// by the scales, [head_dim / q8_group, tokens].
-constexpr int q8_group = 32;
-constexpr __host__ __device__ int head_bytes(page_type t, int head_dim, int tokens) {
-  return tokens * (head_dim * number_bytes(t) + (t == page_type::q8 ? head_dim / q8_group * 2 : 0));
-}
 
 // The units of 16 bytes of a token's row of one head.
 constexpr __host__ __device__ int row_units(page_type t, int head_dim) {
@@ -107,18 +87,6 @@ struct layer_pages {
   unsigned char *keys, *values;  // [pages, kv_heads, page_tokens, head_dim], of head_shape::pages
 };
 
-// The heads of a model: query heads, key heads, numbers of a head, and how pages store them.
-struct head_shape {
-  std::uint32_t heads, kv_heads, head_dim;
-  page_type pages = page_type::bf16;
-  // The bytes of one head's keys, or values, in a page.
-  __host__ __device__ std::uint32_t page_bytes() const {
-    return static_cast<std::uint32_t>(cuda::head_bytes(pages, static_cast<int>(head_dim), page_tokens));
-  }
-  // Elements in a row of qkv: the queries of all heads, then the keys, then the values.
-  __host__ __device__ std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim; }
-};
-
 // What turns a row of qkv into queries, keys and values: bias, norm of each head, rotary embedding.
 struct rotary_args {
   // bias: [head_shape::width()], of queries, keys and values. q_norm, k_norm: [head_dim]. Each may be null.
@@ -170,31 +138,12 @@ struct split_scratch {
   unsigned* arrived = nullptr;
 };
 
-// The size of a split_scratch that is enough for every step.
-struct split_room {
-  std::uint64_t floats;    // in `parts`
-  std::uint32_t counters;  // in `arrived`
-};
-split_room split_room_of(const device& d, const head_shape& h);
-
-// Whether it is quicker to list the decoding rows (list_decodes, attention_bulk.cu) than to give each row and
-// key head a block (attention_decode.cu): for `rows` rows whose longest context has `longest` tokens and
-// whose contexts have `all` tokens together. False on the general path.
-bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
-               std::uint64_t all);
-
-// The most entries that list_decodes makes of `rows` rows.
-std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows);
-
 // Makes the list of work for attention_bulk.cu from `rows` (on the host) and writes it to `out`
 // [most_listed]: longest contexts first, and contexts that are much longer than the others divided into
 // parts, one entry each. Returns the number of entries.
 // REQUIRES: lists_pay() of these rows; none of them pads the batch
-std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows,
+std::uint32_t list_decodes(const cuda_facts& d, const head_shape& h, std::span<const decode_row> rows,
                            decode_row* out);
-
-// Whether the attention kernels support heads of this shape.
-bool attention_supports(const head_shape& h);
 
 // Whether decode_attention() may be called with `fresh`. A lane must have both numbers that a rotation turns;
 // with pages of bytes and heads of 16 no lane does.

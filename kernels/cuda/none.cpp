@@ -15,6 +15,8 @@ std::shared_ptr<const backend> cuda_backend(int, std::string& why_not, bool) {
   return nullptr;
 }
 
+std::optional<cuda_facts> facts_of(const backend&) { return std::nullopt; }
+
 device_state cuda_state(int) {
   device_state s;
   s.why_unknown = "weir was built without CUDA";

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/cuda/decoder.h"
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products/launch_product.h"
@@ -203,7 +203,7 @@ class bench {
 std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows,
                                         std::uint32_t context) {
   device& d = of(self);
-  const bool stores = !s.kv || decoder_stores_kv(self, *s.kv);
+  const bool stores = !s.kv || *s.kv != kv_type::f32;
   if (d.failed() || !decoder_takes(s) || !is_element(s.embedding.type) || !stores) return {};
   return bench(d, s, rows, context).run();
 }

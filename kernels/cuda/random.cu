@@ -27,11 +27,15 @@ void fill_random(void* self, const matrix& to, std::uint32_t first, std::uint32_
                  std::uint64_t seed) {
   device& d = of(self);
   if (d.failed()) return;
-  if (!is_plain(to.type)) return fill_random_blocks(d, to, first, rows, seed);
+  if (!is_plain(to.type)) {
+    fill_random_blocks(d, to, first, rows, seed);
+    return d.breathe(device::rests_of_kernels);
+  }
   auto* at = static_cast<std::byte*>(const_cast<void*>(to.data)) + first * bytes_of(to.type, to.cols);
   fill<<<static_cast<unsigned>(d.multiprocessors * 8), 256, 0, d.stream>>>(
       at, to.type, std::uint64_t{rows} * to.cols, norm, seed);
   WEIR_CUDA(d, cudaGetLastError());
+  d.breathe(device::rests_of_kernels);
 }
 
 }  // namespace weir::kernels::cuda

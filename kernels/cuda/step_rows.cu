@@ -1,11 +1,9 @@
 #include "kernels/cuda/step_rows.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/spin.h"
-#include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -60,9 +58,6 @@ step_rows::step_rows(device& d, const head_shape& heads)
 // Rows that are alone in their slice have a kernel of their own. On a deterministic device one kernel
 // computes all rows, and the rows of products are padded to whole units.
 step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const {
-  const auto up = [](std::size_t n) {
-    return static_cast<std::uint32_t>((n + products::unit - 1) / products::unit * products::unit);
-  };
   step_extent e;
   e.rows = static_cast<std::uint32_t>(step.tokens.size());
   e.logits = static_cast<std::uint32_t>(step.logits_from.size());
@@ -80,11 +75,11 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   }
   e.listed = lists_pay(d_, heads_, e.decodes, longest, all);
   if (d_.deterministic) {
-    e.rows = up(e.rows);
-    e.logits = up(e.logits);
+    e.rows = whole_units(e.rows);
+    e.logits = whole_units(e.logits);
     if (decoding) e.blocks = e.rows;
   } else if (decoding) {
-    e.rows = e.logits = e.decodes = *std::lower_bound(std::begin(classes), std::end(classes), e.rows);
+    e.rows = e.logits = e.decodes = class_of_rows(e.rows);
   }
   e.entries = e.listed ? most_listed(d_, heads_, e.decodes) : e.decodes;
   return e;

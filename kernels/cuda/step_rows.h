@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/decoder.h"
@@ -20,8 +21,8 @@
 namespace weir::kernels::cuda {
 
 // The size of a step as the device computes it. It may be larger than the decoder_step: the counts are
-// rounded up to a batch class or, on a deterministic device, to whole products::unit, and what is added is
-// padding.
+// rounded up to a batch class or, on a deterministic device, to whole units (decoder_room.h), and what is
+// added is padding.
 struct step_extent {
   // rows: all rows. logits: rows of logits. decodes: rows that decode_attention computes, each alone in its
   // slice.
@@ -41,12 +42,6 @@ struct alignas(16) rows_head {
 
 class step_rows {
  public:
-  // The batch classes: a step of decoding is padded to the next of these numbers of rows, so that a few
-  // graphs serve every number.
-  static constexpr std::uint32_t classes[] = {1,  2,  4,  6,   8,   12,  16,  20,  24,  28,  32,  40,  48, 56,
-                                              64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512};
-  static constexpr std::uint32_t largest_class = 512;
-
   step_rows(device& d, const head_shape& heads);
   step_rows(const step_rows&) = delete;
 

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!c) return 0;
   if (c->heads % c->kv_heads != 0 || c->head_dim % 2 != 0 || c->windows.size() != c->layers) std::abort();
   // Sizes are bounded so that no sum or product overflows, however large the model claims to be.
-  if (core::plan_random_weights(*c, kernels::dtype::f32, *kernels::reference_backend()) / 4 <
+  if (core::plan_random_weights(*c, kernels::dtype::f32, *kernels::reference_backend()).value().bytes / 4 <
       std::uint64_t{c->vocab_size} * c->hidden)
     std::abort();
   if (core::page_bytes(*c, kernels::kv_type::f32) == 0) std::abort();

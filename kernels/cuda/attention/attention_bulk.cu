@@ -144,19 +144,12 @@ __global__ void __launch_bounds__(bulk_threads, (least_blocks<pages, head_dim>))
 
 template <page_type pages, int head_dim>
 std::size_t shared_bytes(const head_shape& h) {
+  static_assert(sizeof(ring<pages, head_dim>) == ring_bytes(pages, head_dim));
   return sizeof(ring<pages, head_dim>) +
          stages<pages, head_dim> * static_cast<std::size_t>(slot_shape(h).bytes());
 }
 
 }  // namespace
-
-std::uint32_t bulk_blocks(const device& d, const head_shape& h) {
-  if (d.path != code_path::hopper) return 0;
-  const std::size_t shared =
-      with_heads(h, [&](auto pages, auto size) { return shared_bytes<pages, size>(h); });
-  return static_cast<std::uint32_t>(std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared + 1024)) *
-                                    static_cast<std::size_t>(d.multiprocessors));
-}
 
 void bulk_attention(device& d, const decode_args& g) {
   with_heads(g.a.heads, [&](auto pages, auto size) {

@@ -24,10 +24,6 @@ namespace {
 
 constexpr std::uint32_t most_splits = 16;
 
-// The most pairs of a row and a key head whose contexts are split, and the most blocks that share them.
-std::uint32_t most_items(const device& d) { return static_cast<std::uint32_t>(d.multiprocessors); }
-std::uint32_t most_blocks(const device& d) { return 4 * most_items(d); }
-
 // The bytes of shared memory: the warps' ring buffers, and later the warps' results in the same place.
 template <page_type pages, int head_dim, int warps, int stages>
 constexpr std::size_t shared_bytes() {
@@ -267,16 +263,6 @@ void start(device& d, const decode_args& g) {
 }
 
 }  // namespace
-
-split_room split_room_of(const device& d, const head_shape& h) {
-  const split_room parts = room_for_parts(d, h);
-  const std::uint64_t split = std::uint64_t{most_blocks(d)} * (h.heads / h.kv_heads) * (h.head_dim + 2);
-  return {std::max(parts.floats, split), std::max(parts.counters, most_items(d))};
-}
-
-bool attention_supports(const head_shape& h) {
-  return has_pages(h.pages, h.head_dim) && h.heads / h.kv_heads <= 16;
-}
 
 bool takes_fresh(const head_shape& h) { return number_bytes(h.pages) == 2 || h.head_dim % 32 == 0; }
 

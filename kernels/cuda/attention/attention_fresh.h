@@ -28,7 +28,7 @@ struct fresh_row {
 
 // The floats of shared memory that fresh_numbers::lay() needs, for each warp that may run it at once.
 template <page_type pages, int head_dim>
-constexpr int fresh_room = pages == page_type::q8 ? 2 * head_dim : 4;
+constexpr int fresh_room = fresh_floats(pages, head_dim);
 
 // A fresh row's key and value of one key head, in the registers of a warp. All lanes call its functions.
 template <page_type pages, int head_dim>

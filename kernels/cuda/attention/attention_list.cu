@@ -10,37 +10,9 @@ std::uint32_t pieces(const decode_row& r) {
   return static_cast<std::uint32_t>(r.position) / piece_tokens + 1;
 }
 
-// The most parts of a list. Only rows with more pieces than `limit` (list_decodes) are divided, each into
-// fewer than 2 * pieces / limit parts, and the limit is at least a quarter more than a block's share of all
-// pieces. The parts' key heads are therefore fewer than twice the blocks.
-std::uint32_t most_parts(const device& d, const head_shape& h) {
-  return 2 * bulk_blocks(d, h) / h.kv_heads + 1;
-}
-
 }  // namespace
 
-// attention_decode.cu, with one block for each row and key head, is as fast in two cases: where it splits
-// contexts among blocks, and for small heads while all blocks run at once and the contexts are of similar
-// length.
-bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
-               std::uint64_t all) {
-  const std::uint64_t items = std::uint64_t{rows} * h.kv_heads,
-                      room = static_cast<std::uint64_t>(d.multiprocessors);
-  if (items <= room || bulk_blocks(d, h) == 0) return false;
-  return h.head_dim > 64 || items > 4 * room || 4 * longest * rows > 5 * all;
-}
-
-std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows) {
-  return rows + most_parts(d, h);
-}
-
-split_room room_for_parts(const device& d, const head_shape& h) {
-  if (bulk_blocks(d, h) == 0) return {0, 0};
-  const std::uint32_t parts = most_parts(d, h) * h.kv_heads;
-  return {std::uint64_t{parts} * static_cast<std::uint64_t>(part_floats(h)), parts + 1};
-}
-
-std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows,
+std::uint32_t list_decodes(const cuda_facts& d, const head_shape& h, std::span<const decode_row> rows,
                            decode_row* out) {
   if (rows.empty()) return 0;
   std::uint64_t all = 0;

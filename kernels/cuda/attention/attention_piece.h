@@ -19,8 +19,6 @@
 
 namespace weir::kernels::cuda {
 
-constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
-
 // The bytes of a piece of one key head: its keys, then its values.
 template <page_type pages, int head_dim>
 constexpr int piece_bytes = 2 * head_bytes(pages, head_dim, piece_tokens);
@@ -39,19 +37,6 @@ struct decode_args {
 
 // Launches the attention of rows that are listed (attention_bulk.cu). REQUIRES: bulk_blocks() > 0, g.v.listed
 void bulk_attention(device& d, const decode_args& g);
-
-// The number of blocks of that launch; 0: the device does not support it.
-std::uint32_t bulk_blocks(const device& d, const head_shape& h);
-
-// The size of the scratch for listed rows in parts: the sums of each part, a counter for each part and key
-// head, and in front of these counters the counter of items taken (attention_list.cu).
-split_room room_for_parts(const device& d, const head_shape& h);
-
-// The floats that one part of one key head leaves in split_scratch::parts: sums [group, head_dim], then for
-// each query head its largest score and its total. Rounded up to a multiple of four.
-__host__ __device__ inline int part_floats(const head_shape& h) {
-  return static_cast<int>((h.heads / h.kv_heads * (h.head_dim + 2) + 3) / 4 * 4);
-}
 
 // The positions that a row attends to: [from, to], `to` being its own.
 struct seen_tokens {

@@ -6,8 +6,6 @@
 // the list.
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/cuda/attention/attention_fresh.h"
 #include "kernels/cuda/device/barrier.h"
 
@@ -18,18 +16,13 @@ constexpr unsigned bulk_threads = (compute_warps + 2) * 32;
 
 // The bytes of a stage: keys and values of one page and key head.
 template <page_type pages, int head_dim>
-constexpr int stage_bytes = page_pieces* piece_bytes<pages, head_dim>;
+constexpr int stage_bytes = ring_stage_bytes(pages, head_dim);
 
-// The number of stages: as many as fit into 64 KB without scales, so that two blocks fit on a multiprocessor;
-// at least two.
+// The number of stages, and that of query heads that are joined at a time (attention_room.h).
 template <page_type pages, int head_dim>
-constexpr int stages = std::max(2, 65536 / (2 * page_tokens * head_dim * number_bytes(pages)));
-
-// The number of query heads that the compute warps pass to the join warp at a time. It divides 8: a lane has
-// one head of the lower 8 of a tile and one of the upper 8 (attention_piece.h), and one of them is passed at
-// a time.
+constexpr int stages = ring_stages(pages, head_dim);
 template <int head_dim>
-constexpr int join_lines = head_dim <= 64 ? 8 : head_dim <= 128 ? 4 : 2;
+constexpr int join_lines = ring_join_lines(head_dim);
 
 // One key head of one entry of the list: the unit of work that a block takes.
 struct item {
@@ -63,18 +56,6 @@ struct alignas(128) ring {
   // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read
   // it.
   std::uint64_t full[stages<pages, head_dim>], empty[stages<pages, head_dim>], sums_full, sums_empty;
-};
-
-// The layout of a slot. A slot holds what an item needs from earlier kernels: the group's queries as they are
-// in qkv; where the rows are fresh, also the row's key, its value, and its angles (cos, then sin).
-struct slot_shape {
-  int queries, row, angles;  // bytes of the queries; of the key or the value; of cos or sin
-  __host__ __device__ explicit slot_shape(const head_shape& h)
-      : queries(static_cast<int>(h.heads / h.kv_heads * h.head_dim * 2)),
-        row(static_cast<int>(h.head_dim * 2)),
-        angles(static_cast<int>(h.head_dim / 2 * 4)) {}
-  // The bytes of a slot.
-  __host__ __device__ int bytes() const { return queries + 2 * row + 2 * angles; }
 };
 
 // The address of slot `slot` in shared memory.

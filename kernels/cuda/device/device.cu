@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
 namespace {
-
-constexpr std::size_t small_bytes = 4u << 20;  // of the staging buffer
 
 // Says whether the code of this build that runs on the device is that of 9.0a.
 __global__ void code_kernel(int* hopper) {
@@ -89,7 +88,7 @@ bool device::open(int at) {
   o.capability = 10 * facts.major + facts.minor;
   o.built_for = WEIR_CUDA_BUILT_FOR;
   o.total = facts.totalGlobalMem;
-  o.wanted = workspaces = workspace_bytes + small_bytes;
+  o.wanted = workspaces = own_bytes;
   const auto refused = [&] {
     if (fault.empty()) fault = refusal_of(o);
     return failed();
@@ -118,12 +117,12 @@ void device::reserve(cuda_opening& o) {
   cudaError_t e = cudaSetDevice(index);
   if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   if (e == cudaSuccess) e = cudaMalloc(&workspace, workspace_bytes);
-  if (e == cudaSuccess) e = cudaMalloc(&small.device, small_bytes);
-  if (e == cudaSuccess) e = cudaMallocHost(&small.host, small_bytes);
+  if (e == cudaSuccess) e = cudaMalloc(&small.device, staging_bytes);
+  if (e == cudaSuccess) e = cudaMallocHost(&small.host, staging_bytes);
   const std::size_t counters = static_cast<std::size_t>(multiprocessors) * arrived_each * sizeof(unsigned);
   if (e == cudaSuccess) e = cudaMalloc(&arrived, counters);
   if (e == cudaSuccess) e = cudaMemsetAsync(arrived, 0, counters, stream);
-  small.size = small_bytes;
+  small.size = staging_bytes;
   const cublasStatus_t s = e == cudaSuccess && blas ? blas->create(&lt) : CUBLAS_STATUS_SUCCESS;
   o.memory_short = e == cudaErrorMemoryAllocation || s == CUBLAS_STATUS_ALLOC_FAILED;
   if (o.memory_short) {
@@ -178,6 +177,16 @@ void device::use() { WEIR_CUDA(*this, cudaSetDevice(index)); }
 
 void device::sync() {
   if (!failed()) WEIR_CUDA(*this, cudaStreamSynchronize(stream));
+}
+
+void device::breathe(double rests) {
+  if (!others_busy || failed()) return;
+  const auto now = std::chrono::steady_clock::now;
+  if (others_busy->load(std::memory_order_relaxed)) {
+    sync();
+    std::this_thread::sleep_for(rests * (now() - piece_began));
+  }
+  piece_began = now();
 }
 
 void device::begin_staging() {

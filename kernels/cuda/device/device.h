@@ -12,13 +12,15 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kernels/cuda/device/code_path.h"
+#include "kernels/cuda/device/facts.h"
 #include "kernels/cuda/device/machine.h"
 #include "kernels/ops.h"
 
@@ -67,13 +69,8 @@ struct launched {
   unsigned cluster;    // blocks of a cluster
 };
 
-struct device {
+struct device : cuda_facts {
   int index = 0;  // CUDA's number of the device
-  int multiprocessors = 0;
-  code_path path = code_path::general;
-  std::size_t shared_per_block = 0;  // most dynamic shared memory of one block; general_shared at most where
-                                     // `path` is general
-  bool deterministic = false;        // a row's bits depend on that row alone
   // clusters[n]: how many clusters of n blocks run at once (attention_wgmma.cu); -1: not known yet. It is the
   // same for all of these kernels, as each block is alone on its multiprocessor.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
@@ -83,7 +80,7 @@ struct device {
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
   void* workspace = nullptr;  // scratch of products, [workspace_bytes]
-  static constexpr std::size_t workspace_bytes = 64u << 20;
+  static constexpr std::size_t workspace_bytes = cuda::workspace_bytes;
   staging small;                 // filled by stage()
   std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
   cudaEvent_t uploaded[backend::upload_lanes] = {};  // one for each lane; made on first use
@@ -93,6 +90,9 @@ struct device {
   unsigned* arrived = nullptr;
   static constexpr int arrived_each = 2;
   std::shared_ptr<products> linears;  // products of f32 weights (ops.cu); made on first use
+  // While it is true, others have work on the device that must not wait; null: nobody has (breathe()).
+  const std::atomic<bool>* others_busy = nullptr;
+  std::chrono::steady_clock::time_point piece_began{};  // of work; the last breathe() ended then
   // For tests: where it is not null, every launch by launch.h is added to it.
   std::vector<launched>* launches = nullptr;
   std::string fault;                  // the first failure, with its place; empty as long as there is none
@@ -111,6 +111,12 @@ struct device {
   bool check(cublasStatus_t s, const char* what, const char* file, int line);
   void use();   // makes the device current on the calling thread
   void sync();  // waits until the stream has done everything
+
+  // Called after a short piece of the work of a load. Where others are busy, waits for the stream, and then
+  // `rests` times as long as the piece took, so that it takes a small share of the device.
+  void breathe(double rests);
+  static constexpr double rests_of_copies = 1;    // half the link
+  static constexpr double rests_of_kernels = 12;  // one part in 13 of the multiprocessors' time
 
   // Called by an operation before it stages its arrays. Where more than half of the buffer is used, it waits
   // for the stream and begins anew: what earlier operations staged is then gone.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/spin.h"
 
 namespace weir::kernels::cuda {
@@ -17,8 +18,6 @@ std::size_t words_of(const decoder_draw& w) {
   return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size() + w.allowed.size();
 }
 
-constexpr std::size_t usual_words = 1u << 20;  // room for lists that is reserved from the start
-
 constexpr auto not_drawn = static_cast<draw_state>(-1);  // the state of a result that has not arrived
 
 }  // namespace
@@ -29,9 +28,8 @@ bool draw_launcher::reserve(std::uint32_t draws, std::uint32_t vocab) {
   orders_.reserve(orders);
   const bool moved = along_.reserve(orders) | results_.reserve(results, true) |
                      logprobs_.reserve(logprobs, true) | ids_.reserve(ids, true);
-  const std::size_t masks = std::size_t{draws} * ((vocab + 31) / 32);
-  has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab}) + masks) && orders_.holds(orders) &&
-              along_.holds(orders) && results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids);
+  has_room_ = reserve_words(draw_words(draws, vocab)) && orders_.holds(orders) && along_.holds(orders) &&
+              results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids);
   return moved;
 }
 

@@ -157,11 +157,6 @@ auto with_page_type(page_type t, const F& f) {
       return f(std::integral_constant<page_type, page_type::bf16>{});
   }
 }
-// Whether there are kernels for pages of this type with heads of this size. A group of q8 is never smaller
-// than q8_group here.
-constexpr bool has_pages(page_type t, std::uint32_t head_dim) {
-  return is_head_size(head_dim) && (t != page_type::q8 || head_dim % q8_group == 0);
-}
 // Calls f with the type of the pages and the size of a head. REQUIRES: has_pages() of them
 template <class F>
 auto with_heads(const head_shape& h, const F& f) {

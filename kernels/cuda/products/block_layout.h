@@ -35,11 +35,6 @@ namespace weir::kernels::cuda {
 
 struct rows_view;
 
-// The bytes of a matrix: what backend::weight_bytes says. REQUIRES: !is_plain(type)
-constexpr std::uint64_t block_bytes(dtype type, std::uint32_t rows, std::uint32_t cols) {
-  return up(rows, cell_rows) * up(cols, cell_columns) * cell_form(type).bytes;
-}
-
 // The offset in bytes of the cell that holds row `row` and columns 128 * `cell` on.
 inline std::uint64_t cell_at(const matrix& m, std::uint32_t row, std::uint32_t cell) {
   return (row / cell_rows * up(m.cols, cell_columns) + cell) * cell_form(m.type).bytes;

@@ -32,4 +32,9 @@ struct cell_form {
 
 constexpr std::uint64_t up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit; }
 
+// The bytes of a matrix: what backend::weight_bytes says. REQUIRES: !is_plain(type)
+constexpr std::uint64_t block_bytes(dtype type, std::uint32_t rows, std::uint32_t cols) {
+  return up(rows, cell_rows) * up(cols, cell_columns) * cell_form(type).bytes;
+}
+
 }  // namespace weir::kernels::cuda

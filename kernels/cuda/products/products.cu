@@ -36,7 +36,7 @@ std::size_t out_size(const product& p) {
 }
 
 // The class of `m` rows is named by its largest number of rows. All products of a class share an algorithm.
-// Each batch class of a step (step_rows::classes) of 32 rows or more is the largest of a class here: an
+// Each batch class of a step (batch_classes) of 32 rows or more is the largest of a class here: an
 // algorithm that was searched for fewer rows may be half as fast.
 std::uint32_t class_of(std::uint32_t m) {
   if (m <= 64) return (m + 7) / 8 * 8;
@@ -138,6 +138,7 @@ bool products::find(const product& p, std::span<const void* const> samples, void
       WEIR_CUDA(d_, cudaEventElapsedTime(&ms, from, to));
       if (round >= 0) sum += ms;
     }
+    d_.breathe(device::rests_of_kernels);
     if (sum < least) {
       least = sum;
       best = found[i].algo;

@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/products/choose_product.h"
 #include "kernels/cuda/products/norm_before.h"
@@ -94,7 +95,7 @@ class products {
   // `unit` rows, which sums over k in one go, and m is a multiple of `unit`. All rows are multiplied at once
   // where that gives the same bits as `unit` rows at a time, which is tried once for each m; otherwise `unit`
   // rows are multiplied at a time.
-  static constexpr std::uint32_t unit = 64;
+  static constexpr std::uint32_t unit = row_unit;
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 
  private:

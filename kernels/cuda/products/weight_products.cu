@@ -10,23 +10,6 @@
 namespace weir::kernels::cuda {
 namespace {
 
-// A larger matrix goes through the workspace in pieces. Pieces begin at a multiple of `unit` rows, so that
-// their outputs begin at a multiple of 256 bytes, which cuBLASLt assumes.
-constexpr std::uint64_t most_room = 256u << 20;
-constexpr std::uint32_t unit = 128;
-
-// Calls f(first, rest) for the weights of each product of the model.
-template <class F>
-void for_products(const decoder_shape& s, const F& f) {
-  for (const decoder_layer& l : s.layers) {
-    f(l.qkv, std::span(l.qkv_rest));
-    f(l.out, std::span<const matrix>());
-    f(l.gate_up, std::span(l.gate_up_rest));
-    f(l.down, std::span<const matrix>());
-  }
-  f(s.head, std::span<const matrix>());
-}
-
 std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) {
   std::vector<matrix> all{first};
   all.insert(all.end(), rest.begin(), rest.end());
@@ -65,43 +48,17 @@ void convert(device& d, dtype from, const element* x, std::uint32_t rows, std::u
 
 }  // namespace
 
-dtype rows_type(const decoder_shape& s) {
-  std::uint64_t f16 = 0, bf16 = 0;  // weights in the layers
-  bool elements = true;
-  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
-    for (const matrix& m : stack_of(first, rest)) {
-      const dtype type = multiplied_type(m);
-      elements &= is_element(type);
-      if (&first != &s.head) (type == dtype::f16 ? f16 : bf16) += std::uint64_t{m.rows} * m.cols;
-    }
-  });
-  return !elements ? dtype::f32 : f16 > bf16 ? dtype::f16 : dtype::bf16;
-}
-
 weight_products::weight_products(device& d, const decoder_shape& s)
     : d_(d), head_(s.head), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
   for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
-    std::uint64_t rows = 0;
-    bool rounded = false;
-    for (const matrix& m : stack_of(first, rest)) {
-      rows += m.rows;
-      rounded |= is_quantised(m);
-      // The norm in front of the head writes the type that the head multiplies (run_head).
-      const bool converted = &first != &s.head && multiplied_type(m) != type_;
-      if (m.input_count || converted) ordered_width_ = std::max(ordered_width_, m.cols);
+    for (const matrix& m : stack_of(first, rest))
       if (!is_quantised(m)) samples_[{m.type, m.rows, m.cols}].push_back(m.data);
-    }
-    std::uint64_t row = first.cols;
-    for (const matrix& m : rest) row = std::max(row, std::uint64_t{m.cols});
-    row *= sizeof(element);
-    if (rounded)
-      room_bytes_ =
-          std::max({room_bytes_, std::min(rows * row, most_room), std::min(rows, std::uint64_t{unit}) * row});
   });
 }
 
-bool weight_products::reserve(std::uint32_t rows) {
-  ordered_bytes_ = std::max(ordered_bytes_, std::size_t{rows} * ordered_width_ * sizeof(element));
+bool weight_products::reserve(std::size_t rounded, std::size_t ordered) {
+  room_bytes_ = rounded;
+  ordered_bytes_ = ordered;
   const bool moved = room_.reserve(room_bytes_);
   return ordered_.reserve(ordered_bytes_) || moved;
 }
@@ -254,7 +211,7 @@ void weight_products::run_plain(const product& p, void* scratch) {
 void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
   const std::uint32_t all = p.n, stride = p.stride();
   const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
-  const std::uint32_t most = held >= all ? all : std::max(held / unit, 1u) * unit;
+  const std::uint32_t most = held >= all ? all : std::max(held / rounded_rows, 1u) * rounded_rows;
   const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
   auto* const out = static_cast<std::byte*>(p.out);
   p.w = room_.as<void>();

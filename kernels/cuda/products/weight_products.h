@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/element.h"
 #include "kernels/cuda/products/norm_before.h"
@@ -27,19 +28,12 @@
 
 namespace weir::kernels::cuda {
 
-// The type of the elements that a product with `w` multiplies: its own, or bf16 where it is quantised.
-constexpr dtype multiplied_type(const matrix& w) { return is_plain(w.type) ? w.type : dtype::bf16; }
-
-// The type of a decoder's rows: what most weights of the layers multiply. f32 where a matrix other than the
-// embedding is in f32: there is no decoder for such a model.
-dtype rows_type(const decoder_shape& s);
-
 class weight_products {
  public:
   weight_products(device& d, const decoder_shape& s);
 
-  // Makes the workspaces as large as the model needs for `rows` rows. Returns as grown::reserve() does.
-  bool reserve(std::uint32_t rows);
+  // Makes the workspaces as large as decoder_room::rounded and ordered. Returns as grown::reserve() does.
+  bool reserve(std::size_t rounded, std::size_t ordered);
   bool has_room() const { return room_.holds(room_bytes_) && ordered_.holds(ordered_bytes_); }
 
   // out[m, n] = x · wᵀ, or what `kind` says; x is [m, k] of the decoder's type. The rows of w are those of
@@ -92,9 +86,8 @@ class weight_products {
   // The `samples` of products::run: plain weights of one type and shape in all layers, by rows and columns.
   std::map<std::tuple<dtype, std::uint32_t, std::uint32_t>, std::vector<const void*>> samples_;
   grown room_;     // [room_bytes_]: weights in bf16
-  grown ordered_;  // [rows, ordered_width_]: x in the type and in the order that a matrix multiplies
+  grown ordered_;  // x in the type and in the order that a matrix multiplies
   std::size_t room_bytes_ = 0, ordered_bytes_ = 0;
-  std::uint32_t ordered_width_ = 0;  // columns of the widest matrix for which x is changed; 0: there is none
 };
 
 }  // namespace weir::kernels::cuda

@@ -1,0 +1,103 @@
+// ledger.h — the account of one device's memory: what lies there that is not of this process' models, what
+// each model was granted, and what it was measured to take. Nothing is to be allocated for a model that was
+// not granted first.
+//
+//   total = outside + context + reserve + lines of all models + free
+//
+// All figures are bytes, and no sum of them overflows: what is more than 64 bits can count does not fit.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace weir::core {
+
+// What a model takes of a device.
+struct memory_lines {
+  std::uint64_t weights = 0, workspaces = 0, runtime = 0;  // runtime: code and recorded steps
+  std::uint64_t staging = 0;                               // while it loads
+  std::uint64_t pages = 0;                                 // of keys and values
+
+  friend bool operator==(const memory_lines&, const memory_lines&) = default;
+};
+
+// Calls f(name, bytes) for each line, in the order in which a load allocates them.
+template <class F>
+void for_lines(const memory_lines& l, const F& f) {
+  f("weights", l.weights);
+  f("workspaces", l.workspaces);
+  f("runtime", l.runtime);
+  f("staging", l.staging);
+  f("pages", l.pages);
+}
+std::uint64_t bytes_of(const memory_lines& l) noexcept;  // of all lines; at most what 64 bits can count
+
+// a + b, or the most that 64 bits can count.
+constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
+  return a + b < a ? ~0ull : a + b;
+}
+
+// A device before it has models.
+struct device_share {
+  std::string name;           // cpu, reference, cuda:0, sim
+  std::uint64_t total = 0;    // 0: unknown; the device then grants everything
+  std::uint64_t outside = 0;  // of other processes, and what else nobody here accounts for
+  std::uint64_t context = 0;  // of this process before any model
+  std::uint64_t reserve = 0;  // is left free
+
+  friend bool operator==(const device_share&, const device_share&) = default;
+};
+
+class ledger {
+ public:
+  using grant_id = std::uint64_t;  // no two grants of a ledger have the same
+
+  // One model's entry.
+  struct entry {
+    std::string model;
+    memory_lines predicted;                // as granted
+    std::optional<memory_lines> measured;  // once it was settled; counts from then on
+    friend bool operator==(const entry&, const entry&) = default;
+  };
+
+  explicit ledger(device_share d) : device_(std::move(d)) {}
+
+  // Books what a model will take. Error: does_not_fit, where nothing is booked; the message names the
+  // device, the first line for which there is no room, the bytes that are missing and those that are free.
+  result<grant_id> grant(std::string model, const memory_lines& lines);
+
+  // Takes a model's entry out: the account is then as it was before grant(), to the byte, but for a drift
+  // that was found meanwhile. An id that is not there changes nothing.
+  void release(grant_id id);
+
+  // What a measurement found beside the account.
+  struct drift {
+    std::uint64_t predicted_free = 0, measured_free = 0;  // of the device, its reserve included
+  };
+
+  // Replaces what the model was granted by what it was measured to take. `device_free`: the free bytes that
+  // the device reported at the same moment, when every granted model was loaded. Where these differ by more
+  // than 2 % of the device and more than 256 MiB from what the account says, the measurement is believed: the
+  // difference goes to `outside`, and both figures are returned, for the log.
+  std::optional<drift> settle(grant_id id, const memory_lines& measured, std::uint64_t device_free);
+
+  const device_share& device() const noexcept { return device_; }
+  const std::map<grant_id, entry>& entries() const noexcept { return entries_; }
+  std::uint64_t taken() const noexcept;  // by all models
+  // Bytes that can still be granted; the most that 64 bits can count where the total is unknown.
+  std::uint64_t free() const noexcept;
+
+ private:
+  device_share device_;
+  std::map<grant_id, entry> entries_;
+  grant_id next_ = 1;
+};
+
+}  // namespace weir::core

@@ -1,0 +1,156 @@
+#include "kernels/cuda/decoder_room.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+namespace weir::kernels::cuda {
+namespace {
+
+// Whether a matrix has shapes that the kernels can read. Rows are read 16 bytes at a time.
+bool readable(const matrix& m) { return m.cols % 8 == 0 && m.rows % 8 == 0; }
+
+constexpr std::uint64_t usual_draw_words = 1u << 20;  // room for lists that is reserved from the start
+
+}  // namespace
+
+dtype rows_type(const decoder_shape& s) {
+  std::uint64_t f16 = 0, bf16 = 0;  // weights in the layers
+  bool elements = true;
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    const auto count = [&](const matrix& m) {
+      const dtype type = multiplied_type(m);
+      elements &= is_element(type);
+      if (&first != &s.head) (type == dtype::f16 ? f16 : bf16) += std::uint64_t{m.rows} * m.cols;
+    };
+    count(first);
+    std::ranges::for_each(rest, count);
+  });
+  return !elements ? dtype::f32 : f16 > bf16 ? dtype::f16 : dtype::bf16;
+}
+
+std::optional<page_type> pages_of(const decoder_shape& s) {
+  const page_type elements = elements_of(rows_type(s));
+  if (!s.kv || (*s.kv == kv_type::bf16 && elements == page_type::bf16)) return elements;
+  if (*s.kv == kv_type::fp8) return page_type::fp8;
+  return *s.kv == kv_type::q8 ? std::optional(page_type::q8) : std::nullopt;
+}
+
+head_shape heads_of(const decoder_shape& s) {
+  return {s.heads, s.kv_heads, s.head_dim, pages_of(s).value_or(page_type::bf16)};
+}
+
+bool decoder_takes(const decoder_shape& s) {
+  return s.page_tokens == page_tokens && attention_supports(heads_of(s)) && s.hidden % 8 == 0 &&
+         s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
+}
+
+bool takes_all(const decoder_shape& s) {
+  bool all = decoder_takes(s) && is_element(rows_type(s)) && pages_of(s);
+  for (const decoder_layer& l : s.layers) {
+    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= readable(*m);
+    all &= std::ranges::all_of(l.qkv_rest, readable) && std::ranges::all_of(l.gate_up_rest, readable);
+  }
+  return all;
+}
+
+std::uint64_t page_bytes_of(const decoder_shape& s) {
+  return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * heads_of(s).page_bytes();
+}
+
+std::uint32_t class_of_rows(std::uint32_t rows) {
+  return *std::lower_bound(std::begin(batch_classes), std::end(batch_classes) - 1, rows);
+}
+
+product_room product_room_of(const decoder_shape& s) {
+  product_room out;
+  const dtype type = rows_type(s);
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    std::uint64_t rows = 0, widest = 0;
+    bool rounded = false;
+    const auto add = [&](const matrix& m) {
+      rows += m.rows;
+      widest = std::max(widest, std::uint64_t{m.cols});
+      rounded |= !is_plain(m.type);
+      // The norm in front of the head writes the type that the head multiplies (run_head).
+      const bool converted = &first != &s.head && multiplied_type(m) != type;
+      if (m.input_count || converted) out.ordered_width = std::max(out.ordered_width, m.cols);
+    };
+    add(first);
+    std::ranges::for_each(rest, add);
+    const std::uint64_t row = widest * 2;
+    if (rounded)
+      out.rounded = std::max({out.rounded, std::min(rows * row, most_rounded),
+                              std::min(rows, std::uint64_t{rounded_rows}) * row});
+  });
+  return out;
+}
+
+std::uint64_t draw_words(std::uint32_t draws, std::uint32_t vocab) {
+  return std::max(usual_draw_words, 5 * std::uint64_t{vocab}) +
+         std::uint64_t{draws} * ((std::uint64_t{vocab} + 31) / 32);
+}
+
+decoder_room decoder_room_of(const cuda_facts& d, const decoder_shape& s, std::uint32_t rows,
+                             std::uint32_t logits) {
+  constexpr std::uint64_t element = 2;  // bytes
+  const std::uint64_t r = rows, l = logits;
+  const head_shape heads = heads_of(s);
+  const split_room split = split_room_of(d, heads);
+  const product_room products = product_room_of(s);
+  decoder_room out{};
+  out.frequencies = s.frequencies.size() * sizeof(float);
+  out.x = r * s.hidden * sizeof(float);
+  out.scratch = r * std::max(s.hidden, heads.width()) * sizeof(float);
+  out.normed = r * s.hidden * element;
+  out.qkv = r * heads.width() * element;
+  out.attended = r * s.heads * s.head_dim * element;
+  out.gate_up = r * 2 * s.inter * element;
+  out.inner = r * s.inter * element;
+  out.cos = out.sin = r * s.head_dim / 2 * sizeof(float);
+  out.logits = l * s.vocab * sizeof(float);
+  out.parts = split.floats * sizeof(float);
+  out.arrived = split.counters * sizeof(unsigned);
+  out.rounded = products.rounded;
+  out.ordered = r * products.ordered_width * element;
+  out.draw_lists = out.saved_logits = draw_words(logits, s.vocab) * 4;
+  out.drawn_ids = l * sizeof(std::int32_t);
+  return out;
+}
+
+// Rows are padded, and every decoding row has a list of pages.
+warm_extent warm_extent_of(const cuda_facts& d, const head_shape& h, std::uint32_t decode_rows,
+                           std::uint32_t prompt_rows, std::uint32_t most_pages) {
+  warm_extent out{};
+  out.logits = std::max(whole_units(decode_rows), class_of_rows(decode_rows));
+  out.rows = std::max(whole_units(decode_rows + prompt_rows), out.logits);
+  out.words = std::uint64_t{out.rows} * 16 + 4 * std::uint64_t{most_listed(d, h, decode_rows)} +
+              std::uint64_t{decode_rows} * most_pages;
+  return out;
+}
+
+std::uint32_t warm_graphs(const cuda_facts& d, const head_shape& h, std::uint32_t decode_rows) {
+  std::set<std::pair<std::uint32_t, bool>> graphs;  // as cuda_decoder has them
+  for (const std::uint32_t c : batch_classes) {
+    const std::uint32_t n = std::min(c, decode_rows);
+    for (const std::uint32_t longest : {0u, 16 * n}) {  // of the positions, the others being 0
+      const bool listed =
+          !d.deterministic && lists_pay(d, h, n, std::uint64_t{longest} + 1, std::uint64_t{longest} + n);
+      graphs.emplace(d.deterministic ? whole_units(n) : class_of_rows(n), listed);
+    }
+    if (n == decode_rows) break;
+  }
+  return static_cast<std::uint32_t>(graphs.size());
+}
+
+decoder_needs needs_of(const cuda_facts& d, const decoder_shape& s, std::uint32_t decode_rows,
+                       std::uint32_t most_pages) {
+  const head_shape h = heads_of(s);
+  const warm_extent e = warm_extent_of(d, h, decode_rows, decoder_prompt_rows, most_pages);
+  decoder_room room = decoder_room_of(d, s, std::max(least_rows, e.rows), std::max(least_logits, e.logits));
+  room.rows_here = e.words * 4;
+  return {decoder_prompt_rows, room.bytes(), warm_graphs(d, h, decode_rows)};
+}
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,116 @@
+// decoder_room.h — which models a decoder on a CUDA device supports, and the size of every buffer that it has
+// there. The decoder allocates these sizes; a plan adds them up without a device. There is no other place
+// that computes them.
+//
+// Of a shape's matrices only types and sizes are read, so that they need not be in memory.
+//
+// Thread safety: pure functions, any thread. Plain C++.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "kernels/cuda/attention/attention_room.h"
+#include "kernels/decoder.h"
+
+namespace weir::kernels::cuda {
+
+// The type of the elements that a product with `w` multiplies: its own, or bf16 where it is quantised.
+constexpr dtype multiplied_type(const matrix& w) { return is_plain(w.type) ? w.type : dtype::bf16; }
+
+// The type of a decoder's rows: what most weights of the layers multiply. f32 where a matrix other than the
+// embedding is in f32: there is no decoder for such a model.
+dtype rows_type(const decoder_shape& s);
+
+// Calls f(first, rest) for the weights of each product of the model.
+template <class F>
+void for_products(const decoder_shape& s, const F& f) {
+  for (const decoder_layer& l : s.layers) {
+    f(l.qkv, std::span(l.qkv_rest));
+    f(l.out, std::span<const matrix>());
+    f(l.gate_up, std::span(l.gate_up_rest));
+    f(l.down, std::span<const matrix>());
+  }
+  f(s.head, std::span<const matrix>());
+}
+
+// What pages store: what the shape asks for, by default elements, as the rows. nullopt: the kernels have no
+// such pages for this model.
+std::optional<page_type> pages_of(const decoder_shape& s);
+head_shape heads_of(const decoder_shape& s);
+
+// Whether a decoder supports the model: as far as a shape without its layers tells, and altogether.
+bool decoder_takes(const decoder_shape& s);
+bool takes_all(const decoder_shape& s);
+
+// The bytes of one page of all layers.
+std::uint64_t page_bytes_of(const decoder_shape& s);
+
+// Rows of products are padded to whole units on a deterministic device (products.h).
+constexpr std::uint32_t row_unit = 64;
+constexpr std::uint32_t whole_units(std::uint32_t rows) {
+  return (rows + row_unit - 1) / row_unit * row_unit;
+}
+
+// The batch classes: a step of decoding is padded to the next of these numbers of rows, so that a few graphs
+// serve every number.
+constexpr std::uint32_t batch_classes[] = {1,  2,  4,  6,   8,   12,  16,  20,  24,  28,  32,  40,  48, 56,
+                                           64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512};
+constexpr std::uint32_t largest_class = 512;
+// The class of `rows` rows; the largest where there is none.
+std::uint32_t class_of_rows(std::uint32_t rows);
+
+// The prompt rows of a step (decoder::prompt_rows). How the number was chosen is in docs/measurements/gpu.md,
+// «Slices of a prompt».
+constexpr std::uint32_t decoder_prompt_rows = 2048;
+
+// The workspaces of products (weight_products.h).
+struct product_room {
+  std::uint64_t rounded = 0;  // bytes for weights in bf16
+  // Columns of the widest matrix for which rows are put in another order or type; 0: there is none.
+  std::uint32_t ordered_width = 0;
+};
+product_room product_room_of(const decoder_shape& s);
+// A larger matrix goes through the workspace in pieces. Pieces begin at a multiple of `rounded_rows` rows, so
+// that their outputs begin at a multiple of 256 bytes, which cuBLASLt assumes.
+constexpr std::uint64_t most_rounded = 256u << 20;
+constexpr std::uint32_t rounded_rows = 128;
+
+// Words of 4 bytes that the lists of `draws` draws take (draws.h).
+std::uint64_t draw_words(std::uint32_t draws, std::uint32_t vocab);
+
+// The bytes of the decoder's buffers in memory of the device. Those of `rows_here` are known once the decoder
+// warms up.
+struct decoder_room {
+  std::uint64_t frequencies, x, normed, qkv, attended, gate_up, inner, cos, sin, logits, scratch, parts,
+      arrived, rounded, ordered, draw_lists, saved_logits, drawn_ids, rows_here = 0;
+
+  std::uint64_t bytes() const {
+    return frequencies + x + normed + qkv + attended + gate_up + inner + cos + sin + logits + scratch +
+           parts + arrived + rounded + ordered + draw_lists + saved_logits + drawn_ids + rows_here;
+  }
+};
+// For steps of `rows` rows, `logits` of them with logits.
+decoder_room decoder_room_of(const cuda_facts& d, const decoder_shape& s, std::uint32_t rows,
+                             std::uint32_t logits);
+
+// The rows and logits that there is memory for from the start.
+constexpr std::uint32_t least_rows = 1024, least_logits = 64;
+
+// What a decoder has room for once it is warm: rows and logits of padded steps, and words of step_rows.
+struct warm_extent {
+  std::uint32_t rows, logits;
+  std::uint64_t words;
+};
+warm_extent warm_extent_of(const cuda_facts& d, const head_shape& h, std::uint32_t decode_rows,
+                           std::uint32_t prompt_rows, std::uint32_t most_pages);
+
+// The graphs that decoder::warm_up records.
+std::uint32_t warm_graphs(const cuda_facts& d, const head_shape& h, std::uint32_t decode_rows);
+
+// The entry backend::decoder_needs_of. REQUIRES: takes_all(s)
+decoder_needs needs_of(const cuda_facts& d, const decoder_shape& s, std::uint32_t decode_rows,
+                       std::uint32_t most_pages);
+
+}  // namespace weir::kernels::cuda

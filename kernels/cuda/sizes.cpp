@@ -1,0 +1,43 @@
+#include "kernels/cuda/sizes.h"
+
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/decoder_room.h"
+#include "kernels/cuda/products/cell_form.h"
+
+namespace weir::kernels {
+namespace cuda {
+
+void fill_sizes(backend& t) {
+  t.on_host = false;
+  t.own_bytes = own_bytes;
+  t.weight_bytes = [](void*, dtype type, std::uint32_t rows, std::uint32_t cols) -> std::uint64_t {
+    return is_plain(type) ? matrix{nullptr, type, rows, cols}.bytes() : block_bytes(type, rows, cols);
+  };
+  t.takes_blocks = [](void*, dtype) { return true; };
+  t.decoder_stores_kv = [](void*, kv_type type) { return type != kv_type::f32; };
+  t.decoder_page_bytes = [](void*, const decoder_shape& s) -> std::uint64_t {
+    return takes_all(s) ? page_bytes_of(s) : 0;
+  };
+}
+
+}  // namespace cuda
+
+std::shared_ptr<const backend> cuda_sizes(const cuda_facts& facts) {
+  struct sizes {
+    cuda_facts facts;
+    backend table;
+  };
+  auto made = std::make_shared<sizes>();
+  made->facts = facts;
+  cuda::fill_sizes(made->table);
+  made->table.name = "cuda";
+  made->table.self = &made->facts;
+  made->table.decoder_needs_of = [](void* self, const decoder_shape& s, std::uint32_t decode_rows,
+                                    std::uint32_t most_pages) {
+    return cuda::needs_of(*static_cast<const cuda_facts*>(self), s, decode_rows, most_pages);
+  };
+  const backend* table = &made->table;
+  return {std::move(made), table};
+}
+
+}  // namespace weir::kernels
