@@ -27,7 +27,8 @@ export async function refresh_models() {
     const answer = await fetch("v1/models", authorization());
     if (!answer.ok) return;
     const { data } = await answer.json(); // it has models, too, that are known and not loaded
-    show_models(data.filter(({ status }) => status?.value === "loaded").map(({ id }) => id));
+    const loaded = data.filter(({ status }) => (status?.value ?? "loaded") === "loaded");
+    show_models(loaded.map(({ id }) => id));
   } catch {
     // The connection says that the server is gone.
   }

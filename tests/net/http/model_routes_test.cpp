@@ -93,6 +93,15 @@ TEST_CASE("model routes: a model is loaded, answers, is listed, unloaded, and fo
   const auto again = change(c, "second", R"({"action":"load"})");
   CHECK(again.status == 200);
   CHECK(again.json().at("state") == "ready");
+  const std::string metrics = c.get("/metrics").body();
+  for (const char* sample : {R"(weir_model_loads_total{model_name="second"} 2)",
+                             R"(weir_model_load_failures_total{model_name="second"} 0)",
+                             R"(weir_model_state{model_name="second",state="ready"} 1)",
+                             R"(weir_model_state{model_name="second",state="absent"} 0)",
+                             R"(weir_model_bytes{model_name="second",kind="weights"} 0)"}) {
+    CAPTURE(sample);
+    CHECK(metrics.find(std::string(sample) + "\n") != metrics.npos);
+  }
   CHECK(c.ask("DELETE", std::string(models) + "/second", {}, {}).status == 200);
   CHECK(state_of(c, "second") == "unknown");
   CHECK(c.get(models).json().at("devices").is_array());
