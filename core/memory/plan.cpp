@@ -64,10 +64,11 @@ struct share {
   u64 pages = 0, floor = 0, most = 0;
 };
 
-// Gives the pools equal bytes of `left`, none more than `bound` pages.
+// Gives the pools equal bytes of `left`, none more than `bound` pages. What a pool that reaches its bound
+// leaves over is divided among the others.
 void divide(std::span<share> pools, u64 share::*bound, u64& left) {
-  for (bool gave = true; gave;) {
-    gave = false;
+  for (bool again = true; again;) {
+    again = false;
     const auto hungry =
         static_cast<u64>(std::ranges::count_if(pools, [&](const share& s) { return s.pages < s.*bound; }));
     if (hungry == 0) return;
@@ -77,7 +78,7 @@ void divide(std::span<share> pools, u64 share::*bound, u64& left) {
       const u64 more = std::min(s.*bound - s.pages, each / s.one);
       s.pages += more;
       left -= more * s.one;
-      gave |= more > 0;
+      again |= s.pages == s.*bound;
     }
   }
 }

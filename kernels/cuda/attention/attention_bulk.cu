@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(bulk_threads, (least_blocks<pages, head_dim>))
 
 template <page_type pages, int head_dim>
 std::size_t shared_bytes(const head_shape& h) {
-  static_assert(sizeof(ring<pages, head_dim>) == ring_bytes(pages, head_dim));
+  static_assert(sizeof(ring<pages, head_dim>) == bulk_ring_bytes(pages, head_dim));
   return sizeof(ring<pages, head_dim>) +
          stages<pages, head_dim> * static_cast<std::size_t>(slot_shape(h).bytes());
 }

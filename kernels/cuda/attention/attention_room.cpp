@@ -24,7 +24,7 @@ std::uint32_t bulk_blocks(const cuda_facts& d, const head_shape& h) {
   if (d.path != code_path::hopper) return 0;
   const int head_dim = static_cast<int>(h.head_dim), stages = ring_stages(h.pages, head_dim);
   const std::size_t shared =
-      ring_bytes(h.pages, head_dim) + static_cast<std::size_t>(stages * slot_shape(h).bytes());
+      bulk_ring_bytes(h.pages, head_dim) + static_cast<std::size_t>(stages * slot_shape(h).bytes());
   return static_cast<std::uint32_t>(std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared + 1024)) *
                                     static_cast<std::size_t>(d.multiprocessors));
 }

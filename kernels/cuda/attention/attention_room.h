@@ -49,7 +49,7 @@ constexpr int ring_join_lines(int head_dim) { return head_dim <= 64 ? 8 : head_d
 constexpr int fresh_floats(page_type t, int head_dim) { return t == page_type::q8 ? 2 * head_dim : 4; }
 
 // The bytes of the ring without its slots: sizeof(ring), which attention_bulk.cu compares.
-constexpr std::size_t ring_bytes(page_type t, int head_dim) {
+constexpr std::size_t bulk_ring_bytes(page_type t, int head_dim) {
   const auto up = [](std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; };
   const auto stages = static_cast<std::size_t>(ring_stages(t, head_dim)),
              lines = static_cast<std::size_t>(page_pieces * ring_join_lines(head_dim));
