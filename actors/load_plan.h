@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "actors/host.h"
@@ -22,5 +24,13 @@ struct load_step {
 // model are on different hosts. REQUIRES: copies <= hosts.
 std::vector<load_step> plan_loads(const std::vector<model_spec>& models, std::uint32_t copies,
                                   std::size_t hosts);
+
+// The hosts for the places of one model: of each device in `wanted`, or, where that is empty, one of any. Of
+// several the one with the fewest models, the earlier one of equals. `devices`: of each host. `models`: how
+// many each has, of at most `most`. Errors: invalid_param for a device that is not there so often;
+// does_not_fit.
+core::result<std::vector<std::size_t>> choose_hosts(std::span<const std::string> wanted,
+                                                    std::span<const std::string> devices,
+                                                    std::span<const std::size_t> models, std::size_t most);
 
 }  // namespace weir::actors

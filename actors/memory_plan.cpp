@@ -95,6 +95,7 @@ core::result<core::model_needs> needs_of(const model_spec& spec, const owner_opt
   if (!on.sizes) {
     const auto sim = sim_shape(spec, o);
     if (!sim) return sim.error();
+    out.lines.weights = sim->weight_bytes;
     out.pool = pool_of(spec, o, sim->context, {});
     return out;
   }
@@ -129,18 +130,6 @@ core::result<core::memory_plan> plan_memory(std::span<const load_step> loads, co
   auto plan = core::make_plan(std::move(rows), needs);
   if (plan) plan->assumed = std::move(assumed);
   return plan;
-}
-
-void apply_grants(const core::memory_plan& p, std::span<const load_step> loads,
-                  std::vector<model_spec>& models) {
-  for (const core::planned_model& m : p.models) {
-    const auto alone = std::ranges::count(p.models, m.device, &core::planned_model::device) == 1;
-    if (alone || p.devices[m.device].total == 0 || m.lines.pages == 0) continue;
-    const auto of = std::ranges::find(models, loads[m.needs].spec.name, &model_spec::name);
-    if (of == models.end()) continue;
-    const auto pages = static_cast<std::uint32_t>(m.pages);
-    of->pages = std::min(of->pages.value_or(pages), pages);
-  }
 }
 
 }  // namespace weir::actors

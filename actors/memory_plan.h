@@ -44,10 +44,4 @@ core::result<core::model_needs> needs_of(const model_spec& spec, const owner_opt
 core::result<core::memory_plan> plan_memory(std::span<const load_step> loads, const owner_options& o,
                                             std::span<const planned_device> devices);
 
-// Grants each model the pages that the plan has for it; with several copies, those of the copy that has the
-// fewest. A model that is alone on its device is granted nothing: open_model() then gives it what is free
-// once all else is there. REQUIRES: `p` is a plan of these loads
-void apply_grants(const core::memory_plan& p, std::span<const load_step> loads,
-                  std::vector<model_spec>& models);
-
 }  // namespace weir::actors

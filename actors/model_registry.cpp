@@ -12,7 +12,9 @@
 
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
+#include "core/cache/page.h"
 #include "core/insist.h"
+#include "core/memory/plan_text.h"
 #include "core/shortened.h"
 
 namespace weir::actors {
@@ -37,10 +39,14 @@ struct opened {
 struct closed {
   core::engine_totals counted;
 };
+struct files_read {
+  std::optional<core::error> wrong;
+};
 struct time_passed {};
 
 struct order {
-  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, opened, closed, time_passed>
+  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, opened, closed, files_read,
+               time_passed>
       what;
   template <class T>
   explicit order(T t) : what(std::move(t)) {}
@@ -134,7 +140,7 @@ class model_registry::mind {
   // A model that is known, and the hosts of its places.
   struct entry : known_model {
     std::vector<std::size_t> on;  // by place
-    std::uint64_t loaded = 0;     // counts loads; orders the served ones
+    memory_promise memory;        // of its places
   };
 
   void add(const model_spec& spec) {
@@ -151,13 +157,10 @@ class model_registry::mind {
     model_list::snapshot s;
     s.past = past_;
     s.past_ended = past_ended_;
-    std::vector<const entry*> served;
     for (const auto& e : known_) {
       s.known.push_back(e);
-      if (e.served) served.push_back(&e);
+      if (e.served) s.served.push_back(e.served);
     }
-    std::ranges::sort(served, {}, &entry::loaded);
-    for (const auto* e : served) s.served.push_back(e->served);
     p_.list.publish(std::move(s));
   }
 
@@ -222,7 +225,64 @@ class model_registry::mind {
     all = sum;
   }
 
-  // Loads a model onto hosts, one place after the other. On an error nothing of it is left.
+  static std::vector<load_step> steps_of(const model_spec& spec, const std::vector<std::size_t>& on) {
+    std::vector<load_step> out;
+    for (std::uint32_t copy = 0; copy < on.size(); ++copy) out.push_back({spec, copy, on[copy]});
+    return out;
+  }
+
+  // Calls `work`, which reads headers of files. False: it was not done, for the reason in `wrong`.
+  asio::awaitable<bool> read(self_type& self, std::function<void()> work, core::error& wrong) {
+    auto done = [to = mail_](std::optional<core::error> e) {
+      core::insist([&] { to.tell(order(files_read{e})); });
+    };
+    p_.read(std::move(work), std::move(done));
+    auto r = co_await next<files_read>(self);
+    if (r && !r->wrong) co_return true;
+    wrong = r ? std::move(*r->wrong) : ended_early();
+    co_return false;
+  }
+
+  asio::awaitable<memory_book::promises> book(self_type& self, std::vector<load_step> steps) {
+    const auto out = std::make_shared<memory_book::promises>(order_error{});
+    core::error wrong;
+    std::function<void()> work = [&book = p_.memory, steps = std::move(steps), out] {
+      *out = book.book(steps);
+    };
+    const bool read_all = co_await read(self, std::move(work), wrong);
+    if (!read_all) co_return fault_of(std::move(wrong));
+    co_return std::move(*out);
+  }
+
+  // Whether the models fit once those of `leaving` have gone; nullopt: they do.
+  asio::awaitable<std::optional<order_error>> lacks(self_type& self, std::vector<load_step> steps,
+                                                    std::set<std::string> leaving) {
+    const auto out = std::make_shared<memory_book::planned>(order_error{});
+    core::error wrong;
+    std::function<void()> work = [&book = p_.memory, steps = std::move(steps), leaving = std::move(leaving),
+                                  out] { *out = book.plan(steps, leaving); };
+    const bool read_all = co_await read(self, std::move(work), wrong);
+    if (!read_all) co_return fault_of(std::move(wrong));
+    if (!*out) co_return out->error();
+    const auto& plan = **out;
+    if (plan.fits()) co_return std::nullopt;
+    co_return order_error{core::make_error(errc::does_not_fit, "{}", core::shortage_text(plan)),
+                          core::plan_json(plan)};
+  }
+
+  void promise(entry& e, memory_promise m) {
+    e.memory = std::move(m);
+    e.predicted = {};
+    for (const auto& part : e.memory.parts) {
+      e.predicted.weights += part.lines.weights;
+      e.predicted.pages += part.lines.pages;
+      e.predicted.workspaces += part.lines.workspaces;
+      e.predicted.runtime += part.lines.runtime;
+    }
+  }
+
+  // Loads a model, whose memory was promised, onto hosts, one place after the other. On an error nothing of
+  // it is left, and the promise is taken back.
   asio::awaitable<std::optional<core::error>> bring_up(self_type& self, entry& e, std::vector<std::size_t> on,
                                                        model_progress progress) {
     what_ = e.spec.name + " is being loaded";
@@ -245,17 +305,21 @@ class model_registry::mind {
     e.on.clear();
     std::optional<core::error> wrong;
     for (const auto i : on) {
-      auto r = co_await open(self, i, e.spec, both);
+      auto spec = e.spec;
+      if (e.memory.pages) spec.pages = e.memory.pages;
+      auto r = co_await open(self, i, std::move(spec), both);
       if (!r) {
         wrong = std::move(r.error());
         break;
       }
       if (!made) made = std::make_shared<served_model>(**r);
       else add_place(*made, **r);
+      settle(e, made->places.back()->memory);
       e.on.push_back(i);
     }
     if (wrong) {
       if (made) co_await close_places(self, e, *made);
+      p_.memory.release(e.memory);
       e.state = model_state::failed;
       e.reason = wrong->message;
       e.devices.clear();
@@ -266,11 +330,15 @@ class model_registry::mind {
       made->ended = e.ended;
       e.served = std::move(made);
       e.state = model_state::ready;
-      e.loaded = ++loads_;
     }
     progress_.reset();
     publish();
     co_return wrong;
+  }
+
+  void settle(entry& e, const memory_use& measured) {
+    const auto line = p_.memory.settle(e.memory, e.on.size(), measured);
+    if (!line.empty()) p_.seen->tell("memory", line);
   }
 
   static void add_place(served_model& m, const served_model& more) {
@@ -335,6 +403,7 @@ class model_registry::mind {
     const auto was = std::move(e.served);
     e.served = nullptr;
     co_await close_places(self, e, *was);
+    p_.memory.release(e.memory);
     e.state = model_state::absent;
     e.devices.clear();
     e.progress.reset();
@@ -351,42 +420,18 @@ class model_registry::mind {
 
   // ---- what an order needs
 
-  std::size_t models_on(std::size_t host, const std::set<const entry*>& without = {}) const {
-    std::size_t n = 0;
-    for (const auto& e : known_)
-      if (!without.contains(&e)) n += static_cast<std::size_t>(std::ranges::count(e.on, host));
-    return n;
-  }
-
-  // The hosts for a model: of the devices that the order names, or the one with the fewest models.
   core::result<std::vector<std::size_t>> hosts_for(const load_order& o,
                                                    const std::set<const entry*>& leaving) const {
-    std::vector<std::size_t> out;
-    const auto take = [&](std::string_view device) -> core::result<> {
-      std::optional<std::size_t> best;
-      bool there = false;
-      for (std::size_t i = 0; i < p_.hosts.size(); ++i) {
-        if (!device.empty() && p_.hosts[i]->device() != device) continue;
-        there = true;
-        if (std::ranges::count(out, i) == 0 &&
-            (!best || models_on(i, leaving) < models_on(*best, leaving)))
-          best = i;
-      }
-      if (!there) return core::bad_param("device", "this server has no device '{}'", core::shortened(device));
-      if (!best)
-        return core::bad_param("device", "device '{}' is named more often than it is there", device);
-      if (models_on(*best, leaving) >= p_.most_models)
-        return core::make_error(errc::does_not_fit, "{} has {} models, which are the most",
-                                p_.hosts[*best]->device(), p_.most_models);
-      out.push_back(*best);
-      return {};
-    };
-    if (o.devices.empty()) {
-      if (auto ok = take({}); !ok) return ok.error();
+    std::vector<std::string> devices;
+    std::vector<std::size_t> models;
+    for (std::size_t i = 0; i < p_.hosts.size(); ++i) {
+      devices.push_back(p_.hosts[i]->device());
+      std::size_t n = 0;
+      for (const auto& e : known_)
+        if (!leaving.contains(&e)) n += static_cast<std::size_t>(std::ranges::count(e.on, i));
+      models.push_back(n);
     }
-    for (const auto& d : o.devices)
-      if (auto ok = take(d); !ok) return ok.error();
-    return out;
+    return choose_hosts(o.devices, devices, models, p_.most_models);
   }
 
   // The entry of a model that is to be loaded, which is made where its name is new.
@@ -419,32 +464,50 @@ class model_registry::mind {
     return e;
   }
 
+  static std::optional<std::uint32_t> pages_of(const load_order& o) {
+    if (!o.kv_tokens) return std::nullopt;
+    return static_cast<std::uint32_t>(core::pages_for(*o.kv_tokens));
+  }
+
   core::duration limit_of(const std::optional<std::chrono::nanoseconds>& asked) const {
     return asked ? *asked : p_.drain;
   }
 
   // ---- orders
 
+  // Memory is promised to all models at once, and then they are loaded in the order of the plan.
   asio::awaitable<void> run(self_type& self, registry_messages::start& s) {
-    for (std::size_t i = 0; i < p_.start.size();) {
+    what_ = "the models of the start are being loaded";
+    auto promised = co_await book(self, p_.start);
+    std::optional<core::error> wrong;
+    if (!promised) wrong = promised.error().fault;
+    for (std::size_t i = 0; !wrong && i < promised->order.size(); ++i) {
+      auto& e = *find(promised->order[i]);
       std::vector<std::size_t> on;
-      const std::string model = p_.start[i].spec.name;
-      for (; i < p_.start.size() && p_.start[i].spec.name == model && (on.empty() || p_.start[i].copy > 0); ++i)
-        on.push_back(p_.start[i].host);
-      const auto wrong = co_await bring_up(self, *find(model), std::move(on), s.progress);
-      if (!wrong) continue;
-      asio::post(s.ex, [done = s.done, why = *wrong] { done(why); });
-      co_return;
+      for (const auto& step : p_.start)
+        if (step.spec.name == e.spec.name) on.push_back(step.host);
+      promise(e, std::move(promised->of.at(e.spec.name)));
+      wrong = co_await bring_up(self, e, std::move(on), s.progress);
     }
-    p_.list.set_started();
-    asio::post(s.ex, [done = s.done] { done(core::result<>()); });
+    if (!wrong) p_.list.set_started();
+    const auto result = wrong ? core::result<>(*wrong) : core::result<>();
+    core::insist([&] { asio::post(s.ex, [done = s.done, result] { done(result); }); });
   }
 
   asio::awaitable<void> run(self_type& self, asked<load_order>& a) {
     auto on = hosts_for(a.what, {});
     if (!on) co_return answer(a.ex, a.to.begun, fault_of(on.error()));
+    const bool fresh = !find(a.what.spec.name);
     auto e = entry_for(a.what, {});
     if (!e) co_return answer(a.ex, a.to.begun, fault_of(e.error()));
+    what_ = (*e)->spec.name + " is being loaded";
+    (*e)->spec.pages = pages_of(a.what);
+    auto promised = co_await book(self, steps_of((*e)->spec, *on));
+    if (!promised) {
+      if (fresh) forget(a.what.spec.name);
+      co_return answer(a.ex, a.to.begun, promised.error());
+    }
+    promise(**e, std::move(promised->of.at((*e)->spec.name)));
     (*e)->state = model_state::loading;
     answer(a.ex, a.to.begun, status(**e));
     const auto wrong = co_await bring_up(self, **e, std::move(*on), {});
@@ -490,6 +553,14 @@ class model_registry::mind {
     if (!in) co_return answer(a.ex, a.to.begun, fault_of(in.error()));
     const auto limit = limit_of(a.what.drain);
     what_ = a.what.in.spec.name + " takes the place of others";
+    auto spec = (*in)->spec;
+    if (!a.what.in.spec.source.empty()) spec = a.what.in.spec;
+    spec.pages = pages_of(a.what.in);
+    auto short_of = co_await lacks(self, steps_of(spec, *on), {a.what.out.begin(), a.what.out.end()});
+    if (short_of) {
+      if (fresh) forget(a.what.in.spec.name);
+      co_return answer(a.ex, a.to.begun, std::move(*short_of));
+    }
     begin_drain(out, limit);
     answer(a.ex, a.to.begun, status(**in));
     const bool empty = co_await drained(self, out, limit);
@@ -506,6 +577,19 @@ class model_registry::mind {
     co_await exchange(self, a, out, **in, std::move(*on));
   }
 
+  // Promises a model's memory and loads it.
+  asio::awaitable<std::optional<core::error>> come_up(self_type& self, entry& e, std::vector<std::size_t> on) {
+    auto promised = co_await book(self, steps_of(e.spec, on));
+    if (!promised) {
+      e.state = model_state::failed;
+      e.reason = promised.error().fault.message;
+      publish();
+      co_return promised.error().fault;
+    }
+    promise(e, std::move(promised->of.at(e.spec.name)));
+    co_return co_await bring_up(self, e, std::move(on), {});
+  }
+
   // The part of a swap that begins when no job is left.
   asio::awaitable<void> exchange(self_type& self, asked<swap_order>& a, const std::vector<entry*>& out, entry& in,
                                  std::vector<std::size_t> on) {
@@ -516,12 +600,13 @@ class model_registry::mind {
     }
     const model_spec before = in.spec;
     if (!a.what.in.spec.source.empty()) in.spec = a.what.in.spec;
-    auto wrong = co_await bring_up(self, in, std::move(on), {});
+    in.spec.pages = pages_of(a.what.in);
+    auto wrong = co_await come_up(self, in, std::move(on));
     if (!wrong) co_return answer(a.ex, a.to.done, status(in));
     if (self.stopping()) co_return;
     if (std::ranges::find(out, &in) != out.end()) in.spec = before;
     for (auto& [e, hosts] : were) {
-      const auto not_back = co_await bring_up(self, *e, hosts, {});
+      const auto not_back = co_await come_up(self, *e, hosts);
       wrong->message += not_back ? fmt::format("; {} could not be loaded again: {}", e->spec.name,
                                                not_back->message)
                                  : fmt::format("; {} is loaded again", e->spec.name);
@@ -533,7 +618,6 @@ class model_registry::mind {
   ref<order> mail_;
   std::unique_ptr<timekeeper::timer> timer_;
   std::list<entry> known_;  // in the order in which their names came
-  std::uint64_t loads_ = 0;
   core::engine_totals past_;  // of models that are forgotten
   std::uint64_t past_ended_ = 0;
   std::string what_;                              // the order under way, for people

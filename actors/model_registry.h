@@ -21,6 +21,7 @@
 
 #include "actors/host.h"
 #include "actors/load_plan.h"
+#include "actors/memory_book.h"
 #include "actors/model_list.h"
 #include "actors/model_orders.h"
 #include "actors/runtime/ref.h"
@@ -39,11 +40,14 @@ class model_registry {
     const timekeeper& time;                      // each must outlive the registry, or its stop()
     const std::vector<std::unique_ptr<host>>& hosts;
     model_list& list;
+    memory_book& memory;
     std::shared_ptr<core::incidents> seen;
     std::vector<load_step> start;                // what start() loads
     std::vector<model_spec> known;               // models that are absent until an order names them
     std::size_t most_models = 8;                 // of a host
     core::duration drain{};                      // where an order names no time
+    // Calls `work`, which reads files, on a thread where nobody waits, and then `done` on the registry's.
+    std::function<void(std::function<void()> work, std::function<void(std::optional<core::error>)> done)> read;
     // How a model stands, for answers.
     std::function<model_status(const known_model&)> describe;
   };

@@ -82,12 +82,15 @@ std::shared_ptr<core::grammar::constraint_cache> constraints_of(const owner_opti
   return std::make_shared<core::grammar::constraint_cache>(most);
 }
 
+// The device of each host.
+std::vector<std::string> devices_named(const service_options& o) {
+  return o.devices.empty() ? std::vector{o.owner.device} : o.devices;
+}
+
 std::vector<std::unique_ptr<host>> hosts_of(const service_options& o, const timekeeper& t,
                                             const shared_by_owners& shared) {
   std::vector<std::unique_ptr<host>> out;
-  auto devices = o.devices;
-  if (devices.empty()) devices.push_back(o.owner.device);
-  for (auto& device : devices) {
+  for (auto& device : devices_named(o)) {
     auto own = o.owner;
     own.models = std::max(own.models, o.models.size());
     own.device = std::move(device);
@@ -107,6 +110,8 @@ service::parts::parts(service_options o, const timekeeper& t)
       control_ex(o.simulated ? place(o) : own_thread()),
       hosts(hosts_of(o, t, shared)),
       registry(spawn_registry(control_ex, t, seen, [this](auto& views) { look(views); })),
+      book(o.owner, devices_named(o), o.measured),
+      most_models(std::max(o.owner.models, o.models.size())),
       models(control_ex, for_models(o)),
       share_prefixes(o.share_prefixes),
       slo(o.owner.slo),
@@ -122,11 +127,16 @@ model_registry::parts service::parts::for_models(const service_options& o) {
   return {.time = time,
           .hosts = hosts,
           .list = list,
+          .memory = book,
           .seen = seen,
           .start = plan_loads(o.models, std::max(1u, o.copies), hosts.size()),
           .known = o.known_models,
-          .most_models = std::max(o.owner.models, o.models.size()),
+          .most_models = most_models,
           .drain = o.drain,
+          .read =
+              [this](std::function<void()> work, std::function<void(std::optional<core::error>)> done) {
+                read_files(std::move(work), control_ex, std::move(done));
+              },
           .describe = [this](const known_model& m) { return status_of(m); }};
 }
 

@@ -17,6 +17,7 @@
 #include "actors/gpu_owner.h"
 #include "actors/job_stream.h"
 #include "actors/job_view.h"
+#include "actors/memory_plan.h"
 #include "actors/messages.h"
 #include "actors/model_orders.h"
 #include "actors/request.h"
@@ -101,6 +102,7 @@ struct service_options {
   std::vector<std::string> devices;  // one host for each, which replaces owner.device; empty: owner.device
   std::uint32_t copies = 1;          // of each model, on as many hosts; >= 1
   std::vector<model_spec> known_models;  // that an order may load by name; those of `models` are known, too
+  std::vector<planned_device> measured;  // devices whose memory was measured already; others are when needed
   core::duration drain = std::chrono::seconds(30);  // of an order to unload that names no time
   text_bounds text;
   bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens

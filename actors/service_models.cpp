@@ -3,6 +3,9 @@
 #include <chrono>
 
 #include "actors/service_parts.h"
+#include "core/cache/page.h"
+#include "core/memory/plan_text.h"
+#include "core/shortened.h"
 
 namespace weir::actors {
 namespace {
@@ -74,12 +77,56 @@ void service::swap_models(swap_order o, executor ex, order_replies to) {
   p_->models.swap(std::move(o), std::move(ex), std::move(to));
 }
 
+// The device with the fewest models is the one that a load would choose.
+core::result<std::vector<load_step>> service::parts::steps_for(const load_order& o,
+                                                               const std::vector<std::string>& out) const {
+  const auto all = list.look();
+  std::vector<std::string> devices;
+  std::vector<std::size_t> models(hosts.size(), 0);
+  for (const auto& h : hosts) devices.push_back(h->device());
+  auto spec = o.spec;
+  for (const auto& m : all->known) {
+    if (m.spec.name == spec.name && spec.source.empty()) spec = m.spec;
+    if (!m.served || std::ranges::find(out, m.spec.name) != out.end()) continue;
+    for (const auto& p : m.served->places)
+      for (std::size_t i = 0; i < hosts.size(); ++i)
+        if (hosts[i]->published().look()->has(p->engine)) ++models[i];
+  }
+  if (spec.source.empty())
+    return core::make_error(core::errc::model_not_found, "no model is called '{}'",
+                            core::shortened(spec.name));
+  if (o.kv_tokens) spec.pages = static_cast<std::uint32_t>(core::pages_for(*o.kv_tokens));
+  const auto on = choose_hosts(o.devices, devices, models, most_models);
+  if (!on) return on.error();
+  std::vector<load_step> steps;
+  for (std::uint32_t copy = 0; copy < on->size(); ++copy) steps.push_back({spec, copy, (*on)[copy]});
+  return steps;
+}
+
+void service::plan_model(load_order in, std::vector<std::string> out, executor ex,
+                         std::function<void(boost::system::result<std::string, order_error>)> done) {
+  using answer = boost::system::result<std::string, order_error>;
+  auto steps = p_->steps_for(in, out);
+  if (!steps) return post_call(ex, done, answer(order_error{steps.error(), {}}));
+  const auto made = std::make_shared<memory_book::planned>(order_error{});
+  p_->read_files(
+      [p = p_.get(), steps = std::move(*steps), out = std::move(out), made] {
+        *made = p->book.plan(steps, {out.begin(), out.end()});
+      },
+      ex, [done, made](std::optional<core::error> wrong) {
+        if (wrong) return done(answer(order_error{std::move(*wrong), {}}));
+        if (!*made) return done(answer(made->error()));
+        done(answer(core::plan_json(**made)));
+      });
+}
+
 models_picture service::all_models() const {
   const auto all = p_->list.look();
   models_picture out;
   out.version = all->version;
   out.complete = true;  // the names are known before the service is
   for (const auto& m : all->known) out.models.push_back(p_->status_of(m));
+  out.devices = p_->book.accounts();
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "actors/arrival.h"
+#include "actors/memory_book.h"
 #include "actors/model_list.h"
 #include "actors/model_registry.h"
 #include "actors/registry.h"
@@ -26,6 +27,14 @@ struct service::parts {
 
   executor own_thread();
   model_registry::parts for_models(const service_options& o);
+  // Calls `work` in a pool, with the key and bytes of `t`; then `done` on `ex`.
+  static void work_in(text_pool& pool, text_pool::task t, std::function<void()> work, executor ex,
+                      std::function<void(std::optional<core::error>)> done);
+  // Calls `work`, which reads files, in the text pool; then `done` on `ex`. Errors: overloaded, internal.
+  void read_files(std::function<void()> work, executor ex,
+                  std::function<void(std::optional<core::error>)> done);
+  core::result<std::vector<load_step>> steps_for(const load_order& o,
+                                                 const std::vector<std::string>& out) const;
   model_status status_of(const known_model& m) const;
   std::vector<board::picture> pictures() const;  // of all hosts
   // Fills in the state of live jobs from the pictures that their hosts published.
@@ -54,6 +63,8 @@ struct service::parts {
   const executor control_ex;
   const std::vector<std::unique_ptr<host>> hosts;  // never empty
   ref<registry_msg> registry;
+  memory_book book;
+  const std::size_t most_models;  // of a host
   model_registry models;
   const bool share_prefixes;
   const core::objective slo;

@@ -104,16 +104,24 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
 
 void service::work_on_text(std::uint64_t key, std::uint64_t bytes, std::function<void()> work, executor ex,
                            std::function<void(std::optional<core::error>)> done) {
+  p_->work_in(p_->pool, {.key = key, .bytes = bytes}, std::move(work), std::move(ex), std::move(done));
+}
+
+// Constraints may wait for it, but no text does.
+void service::parts::read_files(std::function<void()> work, executor ex,
+                                std::function<void(std::optional<core::error>)> done) {
+  work_in(constraint_pool, {}, std::move(work), std::move(ex), std::move(done));
+}
+
+void service::parts::work_in(text_pool& pool, text_pool::task t, std::function<void()> work, executor ex,
+                             std::function<void(std::optional<core::error>)> done) {
   using refusal = std::optional<core::error>;
-  text_pool::task t;
-  t.key = key;
-  t.bytes = bytes;
   t.run = [work = std::move(work), ex, done](core::turn&) {
     work();
     post_call(ex, done, refusal());
   };
   t.refuse = [ex, done](core::error why) { post_call(ex, done, refusal(std::move(why))); };
-  p_->pool.post(std::move(t));
+  pool.post(std::move(t));
 }
 
 void service::drop(std::shared_ptr<const void> what) noexcept { p_->pool.drop(std::move(what)); }

@@ -131,7 +131,7 @@ core::result<> plan_before_load(actors::service_options& o) {
   if (!plan) return plan.error();
   for (const auto& line : core::plan_lines(*plan)) spdlog::info("plan: {}", line);
   if (!plan->fits()) return core::make_error(core::errc::does_not_fit, "{}", core::shortage_text(*plan));
-  actors::apply_grants(*plan, loads, o.models);
+  o.measured = std::move(*devices);
   return {};
 }
 

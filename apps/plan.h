@@ -6,8 +6,8 @@
 
 namespace weir::apps {
 
-// Plans the loads of a service, logs the plan, and grants pages to models that share a device. Errors: a
-// model or a device that cannot be used; does_not_fit, with the device, the line and the bytes.
+// Plans the loads of a service, logs the plan, and tells the service what the devices have. Errors: a model
+// or a device that cannot be used; does_not_fit, with the device, the line and the bytes.
 core::result<> plan_before_load(actors::service_options& o);
 
 }  // namespace weir::apps

@@ -52,10 +52,10 @@ result<ledger::grant_id> ledger::grant(std::string model, const memory_lines& li
 void ledger::release(grant_id id) { entries_.erase(id); }
 
 std::optional<ledger::drift> ledger::settle(grant_id id, const memory_lines& measured,
-                                            std::uint64_t device_free) {
+                                            std::optional<std::uint64_t> device_free) {
   if (const auto at = entries_.find(id); at != entries_.end()) at->second.measured = measured;
-  if (device_.total == 0) return std::nullopt;
-  const drift d{rest_of(device_.total, {device_.outside, device_.context, taken()}), device_free};
+  if (device_.total == 0 || !device_free) return std::nullopt;
+  const drift d{rest_of(device_.total, {device_.outside, device_.context, taken()}), *device_free};
   const bool less = d.measured_free < d.predicted_free;
   const std::uint64_t by = less ? d.predicted_free - d.measured_free : d.measured_free - d.predicted_free;
   if (by <= std::max(device_.total / 50, least_drift)) return std::nullopt;

@@ -85,8 +85,10 @@ class ledger {
   // Replaces what the model was granted by what it was measured to take. `device_free`: the free bytes that
   // the device reported at the same moment, when every granted model was loaded. Where these differ by more
   // than 2 % of the device and more than 256 MiB from what the account says, the measurement is believed: the
-  // difference goes to `outside`, and both figures are returned, for the log.
-  std::optional<drift> settle(grant_id id, const memory_lines& measured, std::uint64_t device_free);
+  // difference goes to `outside`, and both figures are returned, for the log. nullopt: what is free is not
+  // known, or says nothing now.
+  std::optional<drift> settle(grant_id id, const memory_lines& measured,
+                              std::optional<std::uint64_t> device_free);
 
   const device_share& device() const noexcept { return device_; }
   const std::map<grant_id, entry>& entries() const noexcept { return entries_; }

@@ -141,7 +141,8 @@ class device_planner {
     }
     const u64 to_divide = left;
     divide(autos_, &share::floor, left);
-    divide(autos_, &share::most, left);
+    if (std::ranges::all_of(autos_, [](const share& s) { return s.pages >= s.floor; }))
+      divide(autos_, &share::most, left);
     d_.free -= to_divide - left;
     finish();
     return std::nullopt;

@@ -108,35 +108,14 @@ TEST_CASE("memory plan: cards that are not there are planned, and what is assume
   CHECK_THAT(plan.assumed[0], Contains("H100") && Contains("132 multiprocessors") && Contains("600 MB"));
 
   const auto both = plan_memory(plan_loads(models, 2, 2), o, devices).value();
-  REQUIRE(both.fits());
   REQUIRE(both.models.size() == 4);
+  REQUIRE_FALSE(both.fits());  // 20 GB have no room for both
+  CHECK(both.lacks->device == "cuda:1");
+  CHECK(both.lacks->of == "the pages of chat");
   const auto lone =
       plan_memory(plan_loads(models, 1, 1), o, std::vector{assume_device("cuda:0", 18 * gb, o)});
   REQUIRE_FALSE(lone->fits());
   CHECK(lone->lacks->of == "the weights of chat");
-}
-
-TEST_CASE("memory plan: models that share a device are granted pages, and a model alone is not") {
-  auto o = on_device("cuda:0");
-  std::vector<model_spec> models{{"chat", "random:llama-3.1-8b"}, {"small", "random:llama-3.2-1b"}};
-  const std::vector<planned_device> one{assume_device("cuda:0", 80 * gb, o)};
-  auto loads = plan_loads(models, 1, 1);
-  const auto shared = plan_memory(loads, o, one).value();
-  apply_grants(shared, loads, models);
-  for (const auto& m : shared.models) CHECK(models[m.needs].pages == m.pages);
-
-  // Copies have the pages of the smaller device.
-  models[0].pages = models[1].pages = std::nullopt;
-  const std::vector<planned_device> two{one[0], assume_device("cuda:1", 40 * gb, o)};
-  loads = plan_loads(models, 2, 2);
-  const auto copies = plan_memory(loads, o, two).value();
-  apply_grants(copies, loads, models);
-  for (const auto& m : copies.models) CHECK(models[m.needs / 2].pages <= static_cast<std::uint32_t>(m.pages));
-
-  std::vector<model_spec> alone{{"chat", "random:llama-3.1-8b"}};
-  loads = plan_loads(alone, 1, 1);
-  apply_grants(plan_memory(loads, o, one).value(), loads, alone);
-  CHECK_FALSE(alone[0].pages);
 }
 
 TEST_CASE("memory plan: two hosts of one name are one account") {

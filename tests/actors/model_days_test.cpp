@@ -25,6 +25,10 @@ struct day {
     o.models.push_back({"a", "sim:rate=1000,prefill=100000", false});
     o.known_models.push_back({"d", "sim:rate=2000,load=40", false});
     o.devices.assign(1 + random() % 3, "sim");
+    actors::planned_device device;
+    device.name = "sim";
+    device.total = std::uint64_t{8192} << 20;
+    o.measured.push_back(device);
     o.owner.max_batch = 1 + random() % 4;
     o.owner.queue = random() % 6;
     o.owner.audit = true;
@@ -39,6 +43,7 @@ struct day {
     if (upto(8) == 0) return "";  // where it was
     std::string s = "sim:prefill=100000,rate=" + std::to_string(500 + upto(2000));
     if (upto(2) == 0) s += ",load=" + std::to_string(upto(200));
+    s += ",mb=" + std::to_string(upto(4096));
     if (upto(4) == 0) s += ",fault=load";
     if (fails && upto(5) == 0) s += ",fault=device@" + std::to_string(1 + upto(200));
     if (upto(20) == 0) s += ",nonsense=1";
@@ -128,6 +133,9 @@ struct day {
       CHECK((m.state == model_state::ready || m.state == model_state::absent || m.state == model_state::failed));
     }
     if (!fails) CHECK(town.service->ready().reason == "");
+    std::uint64_t taken = 0;
+    for (const auto& m : town.service->all_models().models) taken += m.bytes.weights;
+    CHECK(town.service->all_models().devices.at(0).models == taken);
   }
 
   std::mt19937_64 random;

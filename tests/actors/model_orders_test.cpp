@@ -18,6 +18,7 @@ struct town_of_models : sim_town {
   explicit town_of_models(std::size_t hosts = 1, const std::vector<std::string>& models = {"a"},
                           std::uint64_t seed = 11)
       : sim_town(seed, options(hosts, models)) {}
+  explicit town_of_models(actors::service_options o) : sim_town(11, std::move(o)) {}
   static actors::service_options options(std::size_t hosts, const std::vector<std::string>& models) {
     actors::service_options o;
     for (const auto& name : models) o.models.push_back({name, quick, false});
@@ -247,8 +248,10 @@ TEST_CASE("models: orders that cannot be met say why, and change nothing") {
   CHECK(refused(t.load("b", quick, {"cuda:9"})).param == "device");
   CHECK(refused(t.load("b", quick, {"sim", "sim", "sim"})).param == "device");
   CHECK(refused(t.load("b", "sim:rat=1")).message.find("no key «rat»") != std::string::npos);
-  CHECK(t.state("b") == model_state::failed);
   CHECK(t.state("a") == model_state::ready);
+  CHECK(t.service->all_models().models.size() == 2);  // no b
+  t.carry_out(t.load("b", std::string(quick) + ",fault=load"));
+  CHECK(t.state("b") == model_state::failed);
   t.carry_out(t.unload("b", {}, true));
   CHECK(t.service->all_models().models.size() == 2);
 }
@@ -279,6 +282,60 @@ TEST_CASE("models: a name that is known from the start is loaded by it, and an e
   const auto clear = t.ask_of("", 5);
   t.settle();
   CHECK(clear->state() == phase::done);
+}
+
+TEST_CASE("models: what does not fit is refused at once with the numbers, and fits once another has gone") {
+  auto o = town_of_models::options(1, {"a"});
+  o.models[0].source += ",mb=6000";
+  actors::planned_device device;
+  device.name = "sim";
+  device.total = std::uint64_t{10'000} << 20;
+  o.measured.push_back(device);
+  town_of_models t(o);
+  CHECK(t.status("a").predicted.weights == std::uint64_t{6000} << 20);
+  const auto running = t.ask_of("a", 100);
+  const auto too_big = t.load("b", std::string(quick) + ",mb=5000");
+  t.carry_out(too_big);
+  CHECK(fault(too_big).code == core::errc::does_not_fit);
+  CHECK(too_big->begun->error().plan.find("\"fits\":false") != std::string::npos);
+  CHECK(t.service->all_models().models.size() == 2);  // no b
+  const auto never = t.swap({"a"}, "b", std::string(quick) + ",mb=11000");
+  t.carry_out(never);
+  CHECK(fault(never).code == core::errc::does_not_fit);
+  CHECK(t.state("a") == model_state::ready);
+  t.carry_out(t.swap({"a"}, "b", std::string(quick) + ",mb=9000"));
+  CHECK(t.state("b") == model_state::ready);
+  CHECK(t.service->all_models().devices.at(0).free == std::uint64_t{1000} << 20);
+  t.settle();
+  CHECK(text_of(*running) == sim_text(3, 100));
+  // The load of what comes fails: what went is back, and so is the account.
+  t.carry_out(t.swap({"b"}, "a", std::string(quick) + ",mb=10000,fault=load"));
+  CHECK(t.state("b") == model_state::ready);
+  CHECK(t.service->all_models().devices.at(0).models == std::uint64_t{9000} << 20);
+  t.carry_out(t.unload("b"));
+  CHECK(t.service->all_models().devices.at(0).models == 0);
+}
+
+TEST_CASE("models: a plan says what a load would take, and changes nothing") {
+  auto o = town_of_models::options(1, {"a"});
+  o.models[0].source += ",mb=6000";
+  actors::planned_device device;
+  device.name = "sim";
+  device.total = std::uint64_t{10'000} << 20;
+  o.measured.push_back(device);
+  town_of_models t(o);
+  const auto plan = [&](const std::string& source, std::vector<std::string> out) {
+    std::optional<boost::system::result<std::string, actors::order_error>> got;
+    t.service->plan_model({{"b", source, false}, {}, {}}, std::move(out), t.here.get_executor(),
+                          [&](auto r) { got = std::move(r); });
+    REQUIRE(t.here.run([&] { return got.has_value(); }));
+    return got->has_value() ? got->value() : got->error().fault.message;
+  };
+  const std::string big = std::string(quick) + ",mb=5000";
+  CHECK(plan(big, {}).find("\"fits\":false") != std::string::npos);
+  CHECK(plan(big, {"a"}).find("\"fits\":true") != std::string::npos);
+  CHECK(plan("", {}) == "no model is called 'b'");
+  CHECK(t.service->all_models().models.size() == 2);
 }
 
 TEST_CASE("models: those who follow hear of each change") {

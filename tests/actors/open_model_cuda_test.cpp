@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "actors/gpu_owner.h"
+#include "actors/memory_plan.h"
+#include "core/model/load.h"
 #include "tests/support/cuda_device.h"
 
 namespace weir::tests::open_model_cuda_test {
@@ -50,7 +52,8 @@ TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unac
     // The driver hands out 2 MiB at a time; graphs may lie elsewhere the second time.
     CHECK(use.free + 32 * mb >= reserve);
     CHECK(use.free <= reserve + 32 * mb);
-    CHECK(before.free - use.free == use.weights + use.pages + use.workspaces + use.runtime);
+    // What the backend took when it was opened counts, and was there before.
+    CHECK(before.free + b->own_bytes - use.free == use.weights + use.pages + use.workspaces + use.runtime);
     CHECK(use.runtime < 400 * mb);
   }
 }
@@ -71,6 +74,34 @@ TEST_CASE(
   CHECK(b->free_bytes(b->self) == free);
   o.kv_tokens = 100000;
   CHECK(open(o, b).has_value());
+}
+
+TEST_CASE("cuda: a model takes the lines that were planned for it, and the pages that it was granted") {
+  if (!tests::cuda_device()) return;
+  { const auto first = open(of_cuda(), tests::cuda_device()).value(); }  // loads the kernels' code
+  for (const char* source : {"random:tiny-110m", "random:tiny-110m:q4_k", "random:tiny-110m:f32"})
+    for (const bool deterministic : {false, true}) {
+      auto o = of_cuda();
+      o.deterministic = deterministic;
+      o.max_seq_len = 4096;
+      const auto device = measure_device("cuda:0", o).value();
+      model_spec spec{"m", source, false};
+      const load_step load{spec};
+      const auto plan = plan_memory({&load, 1}, o, {&device, 1}).value();
+      REQUIRE(plan.fits());
+      const auto& planned = plan.models[0];
+      spec.pages = static_cast<std::uint32_t>(planned.pages);
+      const auto b = core::make_backend("cuda:0", 1, deterministic).value();
+      const auto m = open_model(spec, o, b, {}).value();
+      const memory_use& use = m->place->memory;
+      CAPTURE(source, deterministic, use.runtime / mb, planned.lines.runtime / mb);
+      CHECK(use.weights == planned.lines.weights);
+      CHECK(use.workspaces == planned.lines.workspaces);
+      CHECK(use.pages == planned.lines.pages);
+      CHECK(use.runtime <= planned.lines.runtime + 128 * mb);
+      CHECK(planned.lines.runtime <= use.runtime + 128 * mb);
+      CHECK(use.total == device.total);
+    }
 }
 
 }  // namespace weir::tests::open_model_cuda_test

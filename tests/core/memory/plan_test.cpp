@@ -179,6 +179,7 @@ TEST_CASE("plan: one model's pool is that of a load that measures what is free")
       m.pool.context_asked = r() % 2;
       if (r() % 10 == 0) m.pool.context = 1u << 24;
       if (kind == memory_kind::host) m.lines.workspaces = 0;  // which a load takes after its pages
+      if (kind == memory_kind::host) m.lines.runtime = 0;
       auto d = device_of(kind == memory_kind::unknown ? 0 : (r() >> (63 - 38)) + 1, kind);
       d.reserve = kind == memory_kind::device ? r() % (d.total / 8 + 1) : 0;
       const auto p = make_plan({d}, {m});
