@@ -201,7 +201,8 @@ core::result<model_order> read_order(const route_match& route, std::string_view 
 
 bool reads_files(const model_order& o, const source_rules& rules) {
   if (o.is == order_kind::unload) return false;
-  const auto& [name, source, chatml] = o.in.spec;
+  const std::string& name = o.in.spec.name;
+  const std::string& source = o.in.spec.source;
   if (source.empty()) return !known_model(rules, name) && !rules.models_dir.empty();
   return !needs_no_files(source) && !named_by(rules, source);
 }
