@@ -89,7 +89,7 @@ TEST_CASE("model events: followers are bounded, leave no trace, and end with the
     http_client first(f.port()), second(f.port());
     CHECK(follows(first));
     CHECK(follows(second));
-    CHECK(first.read_until(": keep-alive").ends_with(": keep-alive"));
+    CHECK_FALSE(first.read_until(": keep-alive\n\n").empty());  // or it waits in vain
     CHECK(c.get("/models/sse").status == 429);
   }
   std::unique_ptr<http_client> eye;
