@@ -263,13 +263,11 @@ int run(const serve_options& o) {
   for (const auto& ok : {set_copies(*service, o.server.replicas),
                          set_models_dir(*service, o.server.models_dir, o.engine.chatml)})
     if (!ok) {
-      std::cerr << ok.error().message << '
-';
+      std::cerr << ok.error().message << '\n';
       return exit_of(ok.error());
     }
   if (const auto ok = plan_before_load(*service); !ok) {
-    std::cerr << core::visible(ok.error().message) << '
-';
+    std::cerr << core::visible(ok.error().message) << '\n';
     return exit_of(ok.error());
   }
   service->drain = o.server.drain;

@@ -12,7 +12,7 @@ using core::bad_param;
 using core::result;
 
 constexpr double longest_drain_s = 86'400;
-constexpr std::int64_t most_kv_tokens = std::int64_t{1} << 40;
+constexpr std::int64_t most_kv_tokens = std::int64_t{1} << 36;  // as many pages as have numbers
 
 // Fields that are planned: of a model, and of an order.
 constexpr std::string_view planned_fields[] = {"split", "share", "pinned", "limits", "draft", "level"};
