@@ -77,6 +77,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .free_bytes = through<&backend::free_bytes>::call,
           .memory = of_->memory ? through<&backend::memory>::call : nullptr,
           .own_bytes = of_->own_bytes,
+          .do_give_way = nullptr,  // nobody else has work on the device
           .do_allocate_host = of_->do_allocate_host ? through<&backend::do_allocate_host>::call : nullptr,
           .do_free_host = of_->do_free_host ? through<&backend::do_free_host>::call : nullptr,
           .do_begin_upload = of_->do_begin_upload ? through<&backend::do_begin_upload>::call : nullptr,
