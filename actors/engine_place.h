@@ -21,7 +21,7 @@ struct engine_place {
   std::unique_ptr<core::engine> engine;  // null: the device is down
   core::time_point due{};  // nothing to do before then, unless a message comes
   bool rests = false;  // after its latest step no job ran or waited: jobs that it had were paused
-  model_spec spec;   // what it was made from, and is made from again
+  model_spec spec;     // what it was made from, and is made from again
   std::shared_ptr<const model_place> served;  // never null
   pace_meter pace;
   core::engine_totals past_totals;  // of the engines before this one

@@ -433,7 +433,8 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, shared_by_owners s
   // If the loop throws because it has no memory even to wait, it begins again and keeps everything that it
   // owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
-  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(shared), std::move(masks), simulated);
+  auto mind =
+      std::make_shared<owner>(std::move(o), time, board_, std::move(shared), std::move(masks), simulated);
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });
 }

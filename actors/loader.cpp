@@ -20,10 +20,9 @@ loader::loader(std::shared_ptr<const owner_options> o, surroundings s, boost::as
 }
 
 void loader::load(model_spec spec, model_progress progress, std::function<void(loaded)> done) {
-  boost::asio::post(where_, [o = options_, around = around_, spec = std::move(spec),
-                             progress = std::move(progress), done = std::move(done)] {
-    done(load_now(*o, around, spec, progress));
-  });
+  boost::asio::post(where_,
+                    [o = options_, around = around_, spec = std::move(spec), progress = std::move(progress),
+                     done = std::move(done)] { done(load_now(*o, around, spec, progress)); });
 }
 
 void loader::destroy(std::unique_ptr<core::engine> e, std::function<void()> done) {

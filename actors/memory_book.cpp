@@ -8,7 +8,8 @@
 
 namespace weir::actors {
 
-memory_book::memory_book(owner_options o, std::vector<std::string> hosts, std::vector<planned_device> measured)
+memory_book::memory_book(owner_options o, std::vector<std::string> hosts,
+                         std::vector<planned_device> measured)
     : options_(std::move(o)), hosts_(std::move(hosts)) {
   for (auto& d : measured) {
     ledgers_.emplace(d.name, core::ledger(d));

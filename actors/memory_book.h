@@ -1,6 +1,6 @@
 // memory_book.h — what each device of a service has promised to which model: one ledger a device
-// (core/memory/ledger.h), and the plans that come before a promise (memory_plan.h). No model is loaded without
-// one.
+// (core/memory/ledger.h), and the plans that come before a promise (memory_plan.h). No model is loaded
+// without one.
 //
 // Thread safety: any thread. book() and plan() read headers of files, and measure a device when they first
 // need it; everything else takes no longer than copying what it returns.

@@ -13,11 +13,12 @@ constexpr std::uint32_t usual_load_ms = 5000;  // after which a client asks for 
 
 core::error not_ready(const known_model& m) {
   const auto& name = m.spec.name;
-  core::error e = m.state == model_state::failed
-                      ? core::make_error(core::errc::unavailable, "{} could not be loaded: {}", name, m.reason)
-                  : m.state == model_state::loading
-                      ? core::make_error(core::errc::unavailable, "{} is being loaded", name)
-                      : core::make_error(core::errc::unavailable, "{} is not loaded", name);
+  core::error e =
+      m.state == model_state::failed
+          ? core::make_error(core::errc::unavailable, "{} could not be loaded: {}", name, m.reason)
+      : m.state == model_state::loading
+          ? core::make_error(core::errc::unavailable, "{} is being loaded", name)
+          : core::make_error(core::errc::unavailable, "{} is not loaded", name);
   if (m.state == model_state::loading) e.retry_after_ms = usual_load_ms;
   return e;
 }

@@ -50,11 +50,11 @@ class model_list {
   using model_ptr = std::shared_ptr<const served_model>;
   using catalogue = std::vector<model_ptr>;
   struct snapshot {
-    std::uint64_t version = 0;        // counts the calls of publish()
-    std::vector<known_model> known;   // in the order in which their names came
-    catalogue served;                 // in the order of their loads
-    core::engine_totals past;         // of engines of models that are forgotten
-    std::uint64_t past_ended = 0;     // jobs of these models
+    std::uint64_t version = 0;       // counts the calls of publish()
+    std::vector<known_model> known;  // in the order in which their names came
+    catalogue served;                // in the order of their loads
+    core::engine_totals past;        // of engines of models that are forgotten
+    std::uint64_t past_ended = 0;    // jobs of these models
   };
   using picture = std::shared_ptr<const snapshot>;
 

@@ -20,7 +20,7 @@ namespace weir::actors {
 
 // The states of a model that a service knows.
 enum class model_state : std::uint8_t {
-  absent,    // its name is known, and no memory is taken
+  absent,  // its name is known, and no memory is taken
   loading,
   ready,
   draining,  // takes no jobs; those that it has run to their ends
@@ -69,8 +69,8 @@ struct models_picture {
 // empty, and the model is loaded from where it was.
 struct load_order {
   model_spec spec;
-  std::vector<std::string> devices;         // one place on each; empty: where the most memory is free
-  std::optional<std::uint64_t> kv_tokens;   // tokens of the page pool; nullopt: --kv-tokens
+  std::vector<std::string> devices;        // one place on each; empty: where the most memory is free
+  std::optional<std::uint64_t> kv_tokens;  // tokens of the page pool; nullopt: --kv-tokens
 };
 
 struct unload_order {

@@ -37,17 +37,18 @@ struct order;
 class model_registry {
  public:
   struct parts {
-    const timekeeper& time;                      // each must outlive the registry, or its stop()
+    const timekeeper& time;  // each must outlive the registry, or its stop()
     const std::vector<std::unique_ptr<host>>& hosts;
     model_list& list;
     memory_book& memory;
     std::shared_ptr<core::incidents> seen;
-    std::vector<load_step> start;                // what start() loads
-    std::vector<model_spec> known;               // models that are absent until an order names them
-    std::size_t most_models = 8;                 // of a host
-    core::duration drain{};                      // where an order names no time
+    std::vector<load_step> start;   // what start() loads
+    std::vector<model_spec> known;  // models that are absent until an order names them
+    std::size_t most_models = 8;    // of a host
+    core::duration drain{};         // where an order names no time
     // Calls `work`, which reads files, on a thread where nobody waits, and then `done` on the registry's.
-    std::function<void(std::function<void()> work, std::function<void(std::optional<core::error>)> done)> read;
+    std::function<void(std::function<void()> work, std::function<void(std::optional<core::error>)> done)>
+        read;
     // How a model stands, for answers.
     std::function<model_status(const known_model&)> describe;
   };

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "actors/host.h"
-#include "core/grammar/masks/job_mask.h"
 #include "core/engine.h"
+#include "core/grammar/masks/job_mask.h"
 #include "core/memory/plan.h"
 #include "core/model/load.h"
 #include "core/model/sim.h"
@@ -47,8 +47,8 @@ core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::ui
 void set_slices(core::engine_config& c, const owner_options& o, bool own_device);
 
 // Loads a model, allocates its pages and warms it up. `backend`, which the model keeps, is used by no other
-// thread meanwhile, and is null for the simulated device. Errors name the file and field, or the option, that is wrong; does_not_fit where memory
-// is short.
+// thread meanwhile, and is null for the simulated device. Errors name the file and field, or the option, that
+// is wrong; does_not_fit where memory is short.
 core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& o,
                                                       std::shared_ptr<const kernels::backend> backend,
                                                       const model_progress& progress);

@@ -35,7 +35,8 @@ model_status service::parts::status_of(const known_model& m) const {
     s.done = m.progress->done;
     s.total = m.progress->total;
   }
-  if (const auto at = m.ended->last()) s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
+  if (const auto at = m.ended->last())
+    s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
   if (!m.served) return s;
   s.context = m.served->context;
   for (const auto& place : m.served->places) {
@@ -113,7 +114,8 @@ void service::plan_model(load_order in, std::vector<std::string> out, executor e
       [p = p_.get(), steps = std::move(*steps), out = std::move(out), made] {
         *made = p->book.plan(steps, {out.begin(), out.end()});
       },
-      ex, [done, made](std::optional<core::error> wrong) {
+      ex,
+      [done, made](std::optional<core::error> wrong) {
         if (wrong) return done(answer(order_error{std::move(*wrong), {}}));
         if (!*made) return done(answer(made->error()));
         done(answer(core::plan_json(**made)));

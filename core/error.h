@@ -17,18 +17,18 @@
 namespace weir::core {
 
 enum class errc {
-  invalid_param,     // a field, option or value is out of its range; `param` names it
-  bad_file,          // a file cannot be read, or does not have its format
-  not_supported,     // a valid feature that weir does not have; the message names it
-  prompt_too_long,   // the prompt does not fit the model's context
+  invalid_param,    // a field, option or value is out of its range; `param` names it
+  bad_file,         // a file cannot be read, or does not have its format
+  not_supported,    // a valid feature that weir does not have; the message names it
+  prompt_too_long,  // the prompt does not fit the model's context
   model_not_found,
   not_found,
-  overloaded,        // the client may try again later
-  unavailable,       // loading, draining or down
-  does_not_fit,      // memory is too small
-  busy,              // another order of this kind is being carried out
-  already_there,     // what is to be made has a name that is taken
-  internal,          // a fault of the program or of the device
+  overloaded,     // the client may try again later
+  unavailable,    // loading, draining or down
+  does_not_fit,   // memory is too small
+  busy,           // another order of this kind is being carried out
+  already_there,  // what is to be made has a name that is taken
+  internal,       // a fault of the program or of the device
 };
 
 struct error {

@@ -87,6 +87,7 @@ class cuda_decoder final : public decoder {
   draw_launcher draws_;
   split_scratch split_;
   std::uint32_t rows_ = 0, logits_rows_ = 0;
+  bool recording_ = false;  // a graph
 
   struct graph {
     bool seen = false;  // it has run once, so that the algorithm of each product is known
@@ -267,18 +268,24 @@ bool cuda_decoder::forward(const decoder_step& step) {
   if (!g.seen) {
     record(v, true);
     g.seen = true;
-    d_.breathe(device::rests_of_kernels);
     return !d_.failed();
   }
   if (!g.ready) {
     cudaGraph_t made = nullptr;
     WEIR_CUDA(d_, cudaStreamBeginCapture(d_.stream, cudaStreamCaptureModeThreadLocal));
+    recording_ = true;
     record(v, true);
+    recording_ = false;
     WEIR_CUDA(d_, cudaStreamEndCapture(d_.stream, &made));
     if (!d_.failed()) WEIR_CUDA(d_, cudaGraphInstantiate(&g.ready, made, 0));
     if (made) cudaGraphDestroy(made);
   }
-  if (!d_.failed()) WEIR_CUDA(d_, cudaGraphLaunch(g.ready, d_.stream));
+  if (d_.failed()) return false;
+  // A whole step at once would hold up the others: a load that gives way prepares the graph and runs it not.
+  if (d_.gives_way())
+    WEIR_CUDA(d_, cudaGraphUpload(g.ready, d_.stream));
+  else
+    WEIR_CUDA(d_, cudaGraphLaunch(g.ready, d_.stream));
   d_.breathe(device::rests_of_kernels);
   return !d_.failed();
 }
@@ -292,7 +299,7 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
   const float* bias = nullptr;  // down_bias of the layer before, which its last product has not added to x
   for (std::size_t i = 0; i < s_.layers.size(); ++i) {
     layer(i, v, decoding, bias);
-    if (!decoding) d_.breathe(device::rests_of_kernels);
+    if (!recording_) d_.breathe(device::rests_of_kernels);
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;

@@ -350,10 +350,12 @@ TEST_CASE("arrival: a place that is down gets no job, and where all are down the
     next.run();
     return next.a.choices[0];
   };
-  r.place->admission->close(admission_control::door::device, core::make_error(core::errc::unavailable, "no light"));
+  r.place->admission->close(admission_control::door::device,
+                            core::make_error(core::errc::unavailable, "no light"));
   for (int i = 0; i < 8; ++i) CHECK(enter()->now == phase::running);
   CHECK(other->entered.size() == 8);
-  second.place->admission->close(admission_control::door::device, core::make_error(core::errc::unavailable, "no light"));
+  second.place->admission->close(admission_control::door::device,
+                                 core::make_error(core::errc::unavailable, "no light"));
   const auto refused = enter();
   REQUIRE(refused->now == phase::refused);
   CHECK(refused->why_refused.code == core::errc::unavailable);

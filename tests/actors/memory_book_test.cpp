@@ -40,7 +40,8 @@ device_account account(const memory_book& b) { return b.accounts().at(0); }
 
 }  // namespace
 
-TEST_CASE("memory book: models that share a device are promised pages, and a model alone takes what is free") {
+TEST_CASE(
+    "memory book: models that share a device are promised pages, and a model alone takes what is free") {
   const auto o = on_device("cuda:0");
   const std::vector<model_spec> models{{"chat", "random:llama-3.1-8b"}, {"small", "random:llama-3.2-1b"}};
   memory_book shared(o, {"cuda:0"}, {assume_device("cuda:0", 80 * gib, o)});
@@ -53,7 +54,8 @@ TEST_CASE("memory book: models that share a device are promised pages, and a mod
     REQUIRE(promise.pages.has_value());
     CHECK(promise.parts.at(0).lines.pages > 0);
   }
-  CHECK(account(shared).models + account(shared).free + account(shared).context + o.reserve_bytes == 80 * gib);
+  CHECK(account(shared).models + account(shared).free + account(shared).context + o.reserve_bytes ==
+        80 * gib);
 
   memory_book alone(o, {"cuda:0"}, {assume_device("cuda:0", 80 * gib, o)});
   const auto one = alone.book(std::span(loads).first(1));

@@ -1,5 +1,5 @@
-// Random days of a service whose models come and go: loads that fail, swaps, unloads that do not wait, devices
-// that fail, cancels, and jobs all the while. In virtual time.
+// Random days of a service whose models come and go: loads that fail, swaps, unloads that do not wait,
+// devices that fail, cancels, and jobs all the while. In virtual time.
 #include <set>
 
 #include "tests/actors/sim_town.h"
@@ -75,7 +75,8 @@ struct day {
     auto& s = *town.service;
     switch (upto(4)) {
       case 0:
-      case 1: return s.load_model({{any_name(), any_source(), false}, any_devices(), {}}, ex, into());
+      case 1:
+        return s.load_model({{any_name(), any_source(), false}, any_devices(), {}}, ex, into());
       case 2: {
         actors::unload_order o{any_name(), {}, upto(3) == 0};
         if (upto(2) == 0) {
@@ -109,9 +110,12 @@ struct day {
       upto(6) == 0 ? some_order() : some_job();
       town.here.run([] { return false; }, std::chrono::milliseconds(upto(40)));
     }
-    const bool over = town.here.run([&] {
-      return std::ranges::all_of(orders, [](const auto& o) { return o->begun && (!*o->begun || o->done); });
-    }, 2h);
+    const bool over = town.here.run(
+        [&] {
+          return std::ranges::all_of(orders,
+                                     [](const auto& o) { return o->begun && (!*o->begun || o->done); });
+        },
+        2h);
     REQUIRE(over);
     town.settle();
   }
@@ -130,7 +134,8 @@ struct day {
     for (const auto& m : town.service->all_models().models) {
       INFO(m.name);
       CHECK(m.running + m.queued == 0);
-      CHECK((m.state == model_state::ready || m.state == model_state::absent || m.state == model_state::failed));
+      CHECK((m.state == model_state::ready || m.state == model_state::absent ||
+             m.state == model_state::failed));
     }
     if (!fails) CHECK(town.service->ready().reason == "");
     std::uint64_t taken = 0;

@@ -53,7 +53,8 @@ struct town_of_models : sim_town {
                               const std::string& source = quick,
                               std::optional<std::chrono::nanoseconds> drain = {}) {
     auto o = std::make_shared<order>();
-    service->swap_models({std::move(out), {{in, source, false}, {}, {}}, drain}, here.get_executor(), into(o));
+    service->swap_models({std::move(out), {{in, source, false}, {}, {}}, drain}, here.get_executor(),
+                         into(o));
     return o;
   }
   void carry_out(const std::shared_ptr<order>& o) {
@@ -268,7 +269,8 @@ TEST_CASE("models: a model on two devices is one model, and all of it goes") {
   CHECK(t.service->stats().engine.tokens == 800);
 }
 
-TEST_CASE("models: a name that is known from the start is loaded by it, and an empty name finds the only model") {
+TEST_CASE(
+    "models: a name that is known from the start is loaded by it, and an empty name finds the only model") {
   town_of_models t;
   const auto o = t.load("shelved", "");
   t.carry_out(o);

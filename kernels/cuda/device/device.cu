@@ -182,7 +182,7 @@ void device::sync() {
 void device::breathe(double rests) {
   if (!others_busy || failed()) return;
   const auto now = std::chrono::steady_clock::now;
-  if (others_busy->load(std::memory_order_relaxed)) {
+  if (gives_way()) {
     sync();
     std::this_thread::sleep_for(rests * (now() - piece_began));
   }

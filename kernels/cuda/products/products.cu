@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
+#include <optional>
 
 namespace weir::kernels::cuda {
 namespace {
@@ -153,6 +155,43 @@ bool products::find(const product& p, std::span<const void* const> samples, void
   return !d_.failed();
 }
 
+// What was found in this process. Engines of one shape on a device thus have the same algorithms, and a model
+// that is loaded beside streams takes less of the device's time. Any thread.
+class products::searches {
+ public:
+  using name = std::tuple<int, bool, key>;  // device, whether it is deterministic, product
+
+  static searches& of_process() {
+    static searches all;
+    return all;
+  }
+  std::optional<cublasLtMatmulAlgo_t> look(const name& n) const {
+    const std::lock_guard hold(lock_);
+    const auto it = found_.find(n);
+    return it == found_.end() ? std::nullopt : std::optional(it->second);
+  }
+  void add(const name& n, const cublasLtMatmulAlgo_t& algo) {
+    const std::lock_guard hold(lock_);
+    found_.emplace(n, algo);
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::map<name, cublasLtMatmulAlgo_t> found_;
+};
+
+bool products::find_once(const key& k, const product& p, std::span<const void* const> samples, void* scratch,
+                         cublasLtMatmulAlgo_t& best) {
+  const searches::name n{d_.index, d_.deterministic, k};
+  if (const auto before = searches::of_process().look(n)) {
+    best = *before;
+    return true;
+  }
+  if (!find(p, samples, scratch, best)) return false;
+  searches::of_process().add(n, best);
+  return true;
+}
+
 std::uint32_t products::next_class(std::uint32_t m) { return class_of(m + 1); }
 
 void products::run(const product& p, std::span<const void* const> samples, void* scratch) {
@@ -179,7 +218,7 @@ bool products::choose(const product& p, const setup& s, std::span<const void* co
   const key k = key_of(p, class_of(p.m));
   const auto it = chosen_.find(k);
   if (it == chosen_.end()) {
-    if (!find(p, samples, scratch, best)) return false;
+    if (!find_once(k, p, samples, scratch, best)) return false;
     chosen_.emplace(k, best);
     return true;
   }
@@ -200,7 +239,7 @@ products::fixed* products::find_fixed(const product& p, std::span<const void* co
     product one = p;
     one.m = unit;
     fixed f{};
-    if (!find(one, samples, scratch, f.algo)) return nullptr;
+    if (!find_once(k, one, samples, scratch, f.algo)) return nullptr;
     it = fixed_.emplace(k, std::move(f)).first;
   }
   fixed& f = it->second;

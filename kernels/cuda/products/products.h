@@ -103,6 +103,7 @@ class products {
   using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out, std::uint32_t>;
   static key key_of(const product& p, std::uint32_t m) { return {p.type, m, p.n, p.k, p.kind, p.stride()}; }
   struct setup;
+  class searches;
   struct fixed {
     cublasLtMatmulAlgo_t algo;
     std::map<std::uint32_t, bool> whole;  // by m: whether all rows at once give the same bits as in units
@@ -115,6 +116,9 @@ class products {
               cublasLtMatmulAlgo_t& best);
   bool find(const product& p, std::span<const void* const> samples, void* scratch,
             cublasLtMatmulAlgo_t& best);
+  // The same for `k`, unless another backend of the device has searched that.
+  bool find_once(const key& k, const product& p, std::span<const void* const> samples, void* scratch,
+                 cublasLtMatmulAlgo_t& best);
   bool multiply(const setup& s, const product& p, const void* w, void* out, const cublasLtMatmulAlgo_t* algo);
 
   device& d_;
