@@ -256,8 +256,8 @@ class owner {
   core::result<> reopen_all() {
     for (auto& e : engines_) {
       auto again = load_now(*options_, engines_need_, e.spec, {});
-      if (!again.model) return again.model.error();
-      e.engine = std::move((*again.model)->engine);
+      if (!again) return again.error();
+      e.engine = std::move((*again)->engine);
       e.due = {};
     }
     return {};
@@ -294,15 +294,10 @@ class owner {
   }
 
   void on(load_ended& m) {
-    if (!m.what.model) {
-      m.answer(load_model::result(m.what.model.error()));
-      // A load that was refused leaves the device as it was, unless the device failed meanwhile. In that case
-      // the device has failed for the other models, too.
-      if (!m.what.device_fault.empty() && !engines_.empty())
-        device_failed(core::make_error(core::errc::internal, "the device failed: {}", m.what.device_fault));
-      return;
-    }
-    auto& [engine, weights, config, served, place] = **m.what.model;
+    // A load that was refused leaves the device as it was. If the device has failed meanwhile, each engine
+    // finds that in its next step.
+    if (!m.what) return m.answer(load_model::result(m.what.error()));
+    auto& [engine, weights, config, served, place] = **m.what;
     place->engine = next_engine_id();
     place->port = std::make_shared<mailbox_port>(self_, place->engine);
     served->constraints =

@@ -39,24 +39,22 @@ void loader::destroy(std::unique_ptr<core::engine> e, std::function<void()> done
 loaded load_now(const owner_options& o, const loader::surroundings& s, const model_spec& spec,
                 const model_progress& progress) {
   std::shared_ptr<const kernels::backend> backend;
-  loaded out{core::make_error(core::errc::internal, "{}: the load was not finished", spec.name), {}};
+  loaded out = core::make_error(core::errc::internal, "{}: the load was not finished", spec.name);
   core::contained(*s.seen, "the load of a model", [&] {
     if (o.device != "sim") {
       auto made = core::make_backend(o.device, o.threads, o.deterministic, o.activations);
-      if (!made) return void(out.model = made.error());
+      if (!made) return void(out = made.error());
       backend = std::move(*made);
       if (backend->do_give_way) backend->do_give_way(backend->self, s.busy.get());
     }
     try {
-      out.model = open_model(spec, o, backend, progress);
-      if (out.model) make_engine(**out.model, s.time, s.masks);
+      out = open_model(spec, o, backend, progress);
+      if (out) make_engine(**out, s.time, s.masks);
     } catch (const std::bad_alloc&) {
-      out.model = core::make_error(core::errc::does_not_fit, "{}: out of memory", spec.source);
+      out = core::make_error(core::errc::does_not_fit, "{}: out of memory", spec.source);
     }
   });
   if (backend && backend->do_give_way) backend->do_give_way(backend->self, nullptr);
-  if (out.model || !backend || !backend->fault) return out;
-  if (const char* why = backend->fault(backend->self)) out.device_fault = why;
   return out;
 }
 

@@ -23,10 +23,7 @@ namespace weir::actors {
 
 struct owner_options;
 
-struct loaded {
-  core::result<std::unique_ptr<ready_model>> model;  // with its engine
-  std::string device_fault;  // the device failed during the load, for every engine on it; empty: it did not
-};
+using loaded = core::result<std::unique_ptr<ready_model>>;  // with its engine
 
 class loader {
  public:

@@ -228,7 +228,9 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
     // Contexts of equal length; then one that is much longer than the others, so that rows may be listed.
     for (const std::uint32_t longest : {0u, 16 * n}) {
       positions[0] = single[0].position = longest;
-      for (int i = 0; i < 3; ++i)  // launched one by one, recorded, replayed
+      // Launched one by one, recorded and run, replayed. A replay is a whole step at once, which holds up
+      // others, so a load that gives way leaves it out.
+      for (int i = 0; i < (d_.gives_way() ? 2 : 3); ++i)
         if (!decode(n)) return false;
     }
     if (n == decode_rows) break;
@@ -280,12 +282,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     if (!d_.failed()) WEIR_CUDA(d_, cudaGraphInstantiate(&g.ready, made, 0));
     if (made) cudaGraphDestroy(made);
   }
-  if (d_.failed()) return false;
-  // A whole step at once would hold up the others: a load that gives way prepares the graph and runs it not.
-  if (d_.gives_way())
-    WEIR_CUDA(d_, cudaGraphUpload(g.ready, d_.stream));
-  else
-    WEIR_CUDA(d_, cudaGraphLaunch(g.ready, d_.stream));
+  if (!d_.failed()) WEIR_CUDA(d_, cudaGraphLaunch(g.ready, d_.stream));
   d_.breathe(device::rests_of_kernels);
   return !d_.failed();
 }

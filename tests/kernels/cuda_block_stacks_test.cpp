@@ -49,6 +49,12 @@ struct stack {
   }
 };
 
+// For 300 rows.
+void make_room(weight_products& all, const device& d, const decoder_shape& s) {
+  const auto room = decoder_room_of(d, s, 300, 1);
+  all.reserve(room.rounded, room.ordered);
+}
+
 // Checks the product with qkv of `s` for few rows and for many. orders[i]: the inputs of part i; null: its
 // columns are in order.
 void check_stack(const backend_ptr& b, weir::tests::rng& r, const stack& s,
@@ -56,7 +62,7 @@ void check_stack(const backend_ptr& b, weir::tests::rng& r, const stack& s,
   device& d = of(b->self);
   const std::uint32_t n = s.rows(), k = s.parts[0].view.cols;
   weight_products all(d, s.shape);
-  all.reserve(300);
+  make_room(all, d, s.shape);
   REQUIRE(all.has_room());
   for (const std::uint32_t m : {1u, 8u, 9u, 16u, 17u, 64u, 65u, 128u, 300u}) {
     if (d.deterministic && m % 64 != 0) continue;
@@ -133,7 +139,7 @@ TEST_CASE("cuda: a row times quantised weights has its bits in any company on a 
   for_block_types([&](dtype type) {
     const stack s(r, b, {type, dtype::q8_0}, k);
     weight_products all(d, s.shape);
-    all.reserve(300);
+    make_room(all, d, s.shape);
     std::vector<float> alone;
     for (const std::uint32_t m : {64u, 128u, 256u}) {  // decoders pad to a multiple of 64
       const on_device out(d, std::vector<float>(std::size_t{m} * s.rows(), NAN));
