@@ -296,7 +296,8 @@ void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a,
 
 std::vector<model_entry> service::models() const {
   std::vector<model_entry> out;
-  for (const auto& m : *p_->list.models())
+  const auto all = p_->list.models();
+  for (const auto& m : *all)
     out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, devices_of(*m),
                    m->chat->fault() ? m->chat->fault()->message : std::string()});
   return out;
@@ -378,7 +379,8 @@ std::vector<model_figures> service::figures() const {
 
 std::vector<device_memory> service::devices() const {
   std::vector<device_memory> out;
-  for (const auto& m : *p_->list.models())
+  const auto all = p_->list.models();
+  for (const auto& m : *all)
     for (const auto& place : m->places) add_to(out, place->device, place->memory);
   return out;
 }
@@ -396,7 +398,8 @@ readiness service::ready() const {
       return {false, fmt::format("the engine has not finished a step for {} s",
                                  std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
     const auto picture = shown.look();
-    for (const auto& m : *p_->list.models())
+    const auto all = p_->list.models();
+    for (const auto& m : *all)
       for (const auto& place : m->places)
         if (const auto bad = picture->of(place->engine).bad_endings; bad >= bad_endings_in_a_row)
           return {false,

@@ -58,7 +58,8 @@ model_status service::parts::status_of(const known_model& m) const {
 std::optional<load_state> service::loading() const {
   if (p_->list.started()) return std::nullopt;
   load_state next;
-  for (const auto& m : p_->list.look()->known) {
+  const auto all = p_->list.look();
+  for (const auto& m : all->known) {
     if (m.state == model_state::loading && m.progress)
       return load_state{m.spec.name, m.progress->done, m.progress->total};
     if (next.model.empty() && !m.served) next.model = m.spec.name;

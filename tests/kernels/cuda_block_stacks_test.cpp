@@ -50,9 +50,9 @@ struct stack {
 };
 
 // For 300 rows.
-void make_room(weight_products& all, const device& d, const decoder_shape& s) {
-  const auto room = decoder_room_of(d, s, 300, 1);
-  all.reserve(room.rounded, room.ordered);
+void make_room(weight_products& all, const decoder_shape& s) {
+  const auto room = product_room_of(s);
+  all.reserve(room.rounded, 300 * std::size_t{room.ordered_width} * sizeof(element));
 }
 
 // Checks the product with qkv of `s` for few rows and for many. orders[i]: the inputs of part i; null: its
@@ -62,7 +62,7 @@ void check_stack(const backend_ptr& b, weir::tests::rng& r, const stack& s,
   device& d = of(b->self);
   const std::uint32_t n = s.rows(), k = s.parts[0].view.cols;
   weight_products all(d, s.shape);
-  make_room(all, d, s.shape);
+  make_room(all, s.shape);
   REQUIRE(all.has_room());
   for (const std::uint32_t m : {1u, 8u, 9u, 16u, 17u, 64u, 65u, 128u, 300u}) {
     if (d.deterministic && m % 64 != 0) continue;
@@ -139,7 +139,7 @@ TEST_CASE("cuda: a row times quantised weights has its bits in any company on a 
   for_block_types([&](dtype type) {
     const stack s(r, b, {type, dtype::q8_0}, k);
     weight_products all(d, s.shape);
-    make_room(all, d, s.shape);
+    make_room(all, s.shape);
     std::vector<float> alone;
     for (const std::uint32_t m : {64u, 128u, 256u}) {  // decoders pad to a multiple of 64
       const on_device out(d, std::vector<float>(std::size_t{m} * s.rows(), NAN));
