@@ -5,7 +5,6 @@
 // or message is copied, and no step waits for it: offer() gives up while a reader holds the lock.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -45,9 +44,6 @@ struct owner_picture {
   // Sampled tokens a second; median and 99th percentile of the time of a step. See step_meter.
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
 
-  bool has(engine_id engine) const {
-    return std::ranges::any_of(engines, [&](const engine_picture& e) { return e.engine == engine; });
-  }
   // The picture of `engine`. An engine that the owner has not shown yet has an empty one.
   engine_picture of(engine_id engine) const {
     for (const auto& e : engines)

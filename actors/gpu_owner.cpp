@@ -210,7 +210,7 @@ class owner {
     if (again) start_again();
   }
 
-  // Tells a load under way whether it has to give way.
+  // Tells loads on this device whether engines have work, to which loads give way.
   void say_busy(bool now) { engines_need_.busy->store(now, std::memory_order_relaxed); }
 
   // Jobs go to other places of their models from now on, or are refused.
@@ -355,7 +355,7 @@ class owner {
     return p;
   }
 
-  // Null: the engine was closed, and its last jobs were still on their way.
+  // Null where the engine was closed: messages to a closed engine may still arrive.
   engine_place* find(engine_id id) {
     const auto e = std::ranges::find(engines_, id, [](const auto& x) { return x.served->engine; });
     return e == engines_.end() ? nullptr : &*e;

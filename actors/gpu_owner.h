@@ -1,9 +1,9 @@
 // gpu_owner.h — the actor that owns a device: its memory, its engines and every sequence on it.
 //
-// It steps every engine of the device, and nobody else does. It runs on a thread of its own; in a simulation,
-// on the executor that it is given. Its loop reads the mailbox, steps every engine that has work, wakes the
-// shards that have new tokens, publishes its state to the board, and repeats. Models are loaded and destroyed
-// on another thread (loader.h), and the owner adopts an engine that is ready.
+// The owner alone steps the engines of the device. The owner runs on a thread of its own; in a simulation, on
+// the executor that the owner is given. Its loop reads the mailbox, steps every engine that has work, wakes
+// the shards that have new tokens, publishes its state to the board, and repeats. Models are loaded and
+// destroyed on another thread (loader.h), and the owner adopts an engine that is ready.
 //
 // Thread safety: as host. The destructor waits for the owner's thread if it has its own.
 #pragma once

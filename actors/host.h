@@ -46,8 +46,8 @@ class host {
                     std::function<void(opened)> done) = 0;
 
   // Ends an engine, and frees its memory. Jobs that it still has end with the error `unavailable`, and so do
-  // jobs that reach it later. `done` gets what the engine counted, once its memory is free, posted to `ex`;
-  // also where the host has no such engine.
+  // jobs that reach it later. Once the memory is free, `done` is posted to `ex` with what the engine counted.
+  // A host that has no such engine answers with zeros.
   virtual void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) = 0;
 
   // What the host publishes; lives as long as the host.

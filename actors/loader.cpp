@@ -26,7 +26,7 @@ void loader::load(model_spec spec, model_progress progress, std::function<void(l
 }
 
 void loader::destroy(std::unique_ptr<core::engine> e, std::function<void()> done) {
-  // Held by a shared pointer, since the post below is tried until there is memory for it.
+  // The post below may be tried several times, so a shared pointer holds the engine.
   const auto last = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));
   core::insist([&] {
     boost::asio::post(where_, [last, done] {

@@ -17,7 +17,6 @@ memory_book::memory_book(owner_options o, std::vector<std::string> hosts,
   }
 }
 
-// A device for each host; those that no load names stay empty.
 core::result<std::vector<planned_device>> memory_book::devices_of(std::span<const load_step> loads) {
   const std::lock_guard one_at_a_time(measuring_);
   std::vector<planned_device> out(hosts_.size());
@@ -122,8 +121,8 @@ std::string memory_book::settle(memory_promise& p, std::size_t place, const memo
   lines.workspaces = measured.workspaces;
   lines.runtime = measured.runtime;
   lines.pages = measured.pages;
-  // What is free says nothing where other promises are still to be used, nor of the host's memory, which
-  // everybody shares.
+  // Free memory is compared with the account only once every promised model is there. The host's memory is
+  // not compared: other processes use it, too.
   const bool last = std::ranges::all_of(
       ledger.entries(), [&](const auto& e) { return e.first == part.id || e.second.measured.has_value(); });
   const bool says = measured.total != 0 && last;

@@ -2,8 +2,8 @@
 // (core/memory/ledger.h), and the plans that come before a promise (memory_plan.h). No model is loaded
 // without one.
 //
-// Thread safety: any thread. book() and plan() read headers of files, and measure a device when they first
-// need it; everything else takes no longer than copying what it returns.
+// Thread safety: any thread. book() and plan() may take long: they read headers of files, and the first of
+// them that needs a device measures it. The other members take no longer than copying what they return.
 #pragma once
 
 #include <cstddef>
@@ -42,30 +42,32 @@ class memory_book {
   using planned = boost::system::result<core::memory_plan, order_error>;
   planned plan(std::span<const load_step> loads, const std::set<std::string>& leaving);
 
-  // Plans them, and promises the memory: by model, and `order` has the models in the order of their loads.
-  // Nothing is promised on an error: does_not_fit with the plan, and those of plan_memory().
+  // Promises that were made together.
   struct booking {
-    std::map<std::string, memory_promise> of;
-    std::vector<std::string> order;
+    std::map<std::string, memory_promise> of;  // by the model's name
+    std::vector<std::string> order;            // names of the models, as they are to be loaded
   };
+  // Plans loads, and promises their memory. Errors: does_not_fit with the plan, and those of plan_memory().
+  // An error means that nothing was promised.
   using promises = boost::system::result<booking, order_error>;
   promises book(std::span<const load_step> loads);
 
   // Takes back what was promised. A promise that is empty or was taken back changes nothing.
   void release(memory_promise& p);
-  // Notes what a place takes by measurement. Returns a line for the log where the device has much less or
-  // more memory free than its account says; empty: it has not.
+  // Replaces the promise to a place by what the place was measured to take. Returns a line for the log where
+  // the device's free memory differs much from its account, and an empty one elsewhere.
   std::string settle(memory_promise& p, std::size_t place, const memory_use& measured);
 
   std::vector<device_account> accounts() const;
 
  private:
+  // A device for each host; only the devices of hosts that a load names are measured.
   core::result<std::vector<planned_device>> devices_of(std::span<const load_step> loads);
   core::result<core::memory_plan> plan_of(std::span<const load_step> loads,
                                           const std::set<std::string>& leaving);
   void take_back(memory_promise& p);  // REQUIRES: the lock is held
   std::uint64_t taken_without(const core::ledger& l, const std::set<std::string>& leaving) const;
-  // Whether a model has its device for itself, so that it may take what is free.
+  // Whether no other model is on the device of `m`. Such a model may take all memory that is free.
   bool is_alone(const core::memory_plan& p, const core::planned_model& m) const;
 
   const owner_options options_;

@@ -1,5 +1,5 @@
-// memory_plan.h — plans of memory for the models of a service, from the headers of their files: what `weir
-// plan` writes, and what a load is granted.
+// memory_plan.h — plans of memory for the models of a service. A plan is computed from the headers of the
+// models' files. `weir plan` prints it, and memory_book.h promises memory by it.
 //
 // Thread safety: any thread. Functions read headers of files and, where they say so, open a device; they
 // allocate no memory of a device that is still there when they return.

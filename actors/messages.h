@@ -49,7 +49,7 @@ struct load_model {
       : spec(std::move(s)), progress(std::move(p)), answer(std::move(a)) {}
 };
 
-// A load has ended; its engine is adopted.
+// A load has ended. The owner adopts the engine, or passes the load's error on.
 struct load_ended {
   loaded what;
   model_spec spec;
@@ -66,7 +66,7 @@ struct close_engine {
   close_engine(engine_id e, reply<result> a) : engine(e), answer(std::move(a)) {}
 };
 
-// Timer message: the time has come at which a paced owner has to step again.
+// Timer message: the time has come for a step, for a load or for another start of the device.
 struct time_came {};
 
 using owner_msg =

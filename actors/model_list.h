@@ -34,6 +34,7 @@ struct known_model {
   model_state state = model_state::absent;
   std::string reason;                          // why the last load failed; empty: it did not
   std::vector<std::string> devices;            // of its places, or of those that are loading
+  std::vector<std::size_t> hosts;              // of its places, as indices of the service's hosts
   std::shared_ptr<const served_model> served;  // null unless the state is ready or draining
   model_bytes predicted;
   // What outlives an unload: counts of all its loads. `ended` is never null, `past` is of engines that are

@@ -57,10 +57,9 @@ struct device_account {
   std::uint64_t total = 0, outside = 0, context = 0, reserve = 0, models = 0, free = 0;
 };
 
-// How all models stand at one moment.
+// How all models stand at one moment, with every name of the start among them.
 struct models_picture {
   std::uint64_t version = 0;  // grows with each change of a state; progress alone does not count
-  bool complete = false;      // every name of the start is in `models`
   std::vector<model_status> models;
   std::vector<device_account> devices;
 };
@@ -69,7 +68,7 @@ struct models_picture {
 // empty, and the model is loaded from where it was.
 struct load_order {
   model_spec spec;
-  std::vector<std::string> devices;        // one place on each; empty: where the most memory is free
+  std::vector<std::string> devices;        // one place on each; empty: on the host with the fewest models
   std::optional<std::uint64_t> kv_tokens;  // tokens of the page pool; nullopt: --kv-tokens
 };
 

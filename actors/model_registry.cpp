@@ -7,7 +7,6 @@
 
 #include "actors/model_steps.h"
 #include "actors/runtime/spawn.h"
-#include "core/cache/page.h"
 #include "core/insist.h"
 #include "core/shortened.h"
 
@@ -46,37 +45,25 @@ class model_registry::mind : public model_steps {
   // ---- what an order needs
 
   core::result<std::vector<std::size_t>> hosts_for(const load_order& o,
-                                                   const std::set<const entry*>& leaving) const {
-    std::vector<std::string> devices;
-    std::vector<std::size_t> models;
-    for (std::size_t i = 0; i < p_.hosts.size(); ++i) {
-      devices.push_back(p_.hosts[i]->device());
-      std::size_t n = 0;
-      for (const auto& e : known_)
-        if (!leaving.contains(&e)) n += static_cast<std::size_t>(std::ranges::count(e.on, i));
-      models.push_back(n);
-    }
-    return choose_hosts(o.devices, devices, models, p_.most_models);
+                                                   const std::set<std::string>& leaving) const {
+    return choose_hosts(o, p_.hosts, p_.list.look()->known, leaving, p_.most_models);
   }
 
   // The entry of a model that is to be loaded, which is made where its name is new.
-  core::result<entry*> entry_for(const load_order& o, const std::set<const entry*>& leaving) {
+  core::result<entry*> entry_for(const load_order& o, const std::set<std::string>& leaving) {
     auto* e = find(o.spec.name);
-    if (e && e->state != model_state::absent && e->state != model_state::failed && !leaving.contains(e))
+    const bool taken = e && e->state != model_state::absent && e->state != model_state::failed;
+    if (taken && !leaving.contains(o.spec.name))
       return core::make_error(errc::already_there, "a model is called '{}' already, and it is {}",
                               core::shortened(o.spec.name), name(e->state));
-    if (!e && o.spec.source.empty())
+    if (e) return e;
+    if (o.spec.source.empty())
       return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(o.spec.name));
-    if (!e && known_.size() >= most_names)
+    if (known_.size() >= most_names)
       return core::make_error(errc::overloaded, "{} names of models are known, which are the most",
                               most_names);
-    if (!e) {
-      add(o.spec);
-      e = &known_.back();
-    } else if (!o.spec.source.empty() && !leaving.contains(e)) {
-      e->spec = o.spec;
-    }
-    return e;
+    add(o.spec);
+    return &known_.back();
   }
 
   core::result<entry*> running(std::string_view name) {
@@ -86,11 +73,6 @@ class model_registry::mind : public model_steps {
       return core::make_error(errc::model_not_found, "{} is not loaded: it is {}", e->spec.name,
                               actors::name(e->state));
     return e;
-  }
-
-  static std::optional<std::uint32_t> pages_of(const load_order& o) {
-    if (!o.kv_tokens) return std::nullopt;
-    return static_cast<std::uint32_t>(core::pages_for(*o.kv_tokens));
   }
 
   core::duration limit_of(const std::optional<std::chrono::nanoseconds>& asked) const {
@@ -125,12 +107,13 @@ class model_registry::mind : public model_steps {
     auto e = entry_for(a.what, {});
     if (!e) co_return answer(a.ex, a.to.begun, fault_of(e.error()));
     what_ = (*e)->spec.name + " is being loaded";
-    (*e)->spec.pages = pages_of(a.what);
-    auto promised = co_await book(self, steps_of((*e)->spec, *on));
+    auto spec = spec_of(a.what, *e);
+    auto promised = co_await book(self, steps_of(spec, *on));
     if (!promised) {
       if (fresh) forget(a.what.spec.name);
       co_return answer(a.ex, a.to.begun, promised.error());
     }
+    (*e)->spec = std::move(spec);
     promise(**e, std::move(promised->of.at((*e)->spec.name)));
     (*e)->state = model_state::loading;
     answer(a.ex, a.to.begun, status(**e));
@@ -164,11 +147,11 @@ class model_registry::mind : public model_steps {
 
   asio::awaitable<void> run(self_type& self, asked<swap_order>& a) {
     std::vector<entry*> out;
-    std::set<const entry*> leaving;
+    std::set<std::string> leaving;
     for (const auto& name : a.what.out) {
       auto e = running(name);
       if (!e) co_return answer(a.ex, a.to.begun, fault_of(e.error()));
-      if (leaving.insert(*e).second) out.push_back(*e);
+      if (leaving.insert(name).second) out.push_back(*e);
     }
     auto on = hosts_for(a.what.in, leaving);
     if (!on) co_return answer(a.ex, a.to.begun, fault_of(on.error()));
@@ -177,11 +160,8 @@ class model_registry::mind : public model_steps {
     if (!in) co_return answer(a.ex, a.to.begun, fault_of(in.error()));
     const auto limit = limit_of(a.what.drain);
     what_ = a.what.in.spec.name + " takes the place of others";
-    auto spec = (*in)->spec;
-    if (!a.what.in.spec.source.empty()) spec = a.what.in.spec;
-    spec.pages = pages_of(a.what.in);
-    std::set<std::string> names(a.what.out.begin(), a.what.out.end());
-    auto short_of = co_await lacks(self, steps_of(spec, *on), std::move(names));
+    auto spec = spec_of(a.what.in, *in);
+    auto short_of = co_await lacks(self, steps_of(spec, *on), std::move(leaving));
     if (short_of) {
       if (fresh) forget(a.what.in.spec.name);
       co_return answer(a.ex, a.to.begun, std::move(*short_of));
@@ -199,7 +179,7 @@ class model_registry::mind : public model_steps {
       why.retry_after_ms = least_retry_ms;
       co_return answer(a.ex, a.to.done, fault_of(std::move(why)));
     }
-    co_await exchange(self, a, out, **in, std::move(*on));
+    co_await exchange(self, a, out, **in, std::move(spec), std::move(*on));
   }
 
   // Promises a model's memory and loads it.
@@ -218,15 +198,13 @@ class model_registry::mind : public model_steps {
 
   // The part of a swap that begins when no job is left.
   asio::awaitable<void> exchange(self_type& self, asked<swap_order>& a, const std::vector<entry*>& out,
-                                 entry& in, std::vector<std::size_t> on) {
+                                 entry& in, model_spec spec, std::vector<std::size_t> on) {
     std::vector<std::pair<entry*, std::vector<std::size_t>>> were;
     for (auto* e : out) {
-      were.emplace_back(e, e->on);
+      were.emplace_back(e, e->hosts);
       co_await take_down(self, *e);
     }
-    const model_spec before = in.spec;
-    if (!a.what.in.spec.source.empty()) in.spec = a.what.in.spec;
-    in.spec.pages = pages_of(a.what.in);
+    const model_spec before = std::exchange(in.spec, std::move(spec));
     auto wrong = co_await come_up(self, in, std::move(on));
     if (!wrong) co_return answer(a.ex, a.to.done, status(in));
     if (self.stopping()) co_return;

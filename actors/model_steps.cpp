@@ -113,23 +113,8 @@ asio::awaitable<bool> model_steps::close(self_type& self, std::size_t on, engine
   auto done = [to = mail_](core::engine_totals t) { core::insist([&] { to.tell(order(closed{t})); }); };
   p_.hosts[on]->close(engine, self.get_executor(), std::move(done));
   const auto r = co_await next<closed>(self);
-  if (r) add_to(into, r->counted);
+  if (r) into += r->counted;
   co_return r.has_value();
-}
-
-void model_steps::add_to(core::engine_totals& all, const core::engine_totals& more) {
-  core::engine_counts sum;
-  static_cast<core::engine_totals&>(sum) = all;
-  core::engine_counts next;
-  static_cast<core::engine_totals&>(next) = more;
-  sum += next;
-  all = sum;
-}
-
-std::vector<load_step> model_steps::steps_of(const model_spec& spec, const std::vector<std::size_t>& on) {
-  std::vector<load_step> out;
-  for (std::uint32_t copy = 0; copy < on.size(); ++copy) out.push_back({spec, copy, on[copy]});
-  return out;
 }
 
 asio::awaitable<bool> model_steps::read(self_type& self, std::function<void()> work, core::error& wrong) {
@@ -199,7 +184,7 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
     if (progress) progress(name, done, total);
   };
   std::shared_ptr<served_model> made;
-  e.on.clear();
+  e.hosts.clear();
   std::optional<core::error> wrong;
   for (const auto i : on) {
     auto spec = e.spec;
@@ -214,7 +199,7 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
     else
       add_place(*made, **r);
     settle(e, made->places.back()->memory);
-    e.on.push_back(i);
+    e.hosts.push_back(i);
   }
   if (wrong) {
     if (made) co_await close_places(self, e, *made);
@@ -236,7 +221,7 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
 }
 
 void model_steps::settle(entry& e, const memory_use& measured) {
-  const auto line = p_.memory.settle(e.memory, e.on.size(), measured);
+  const auto line = p_.memory.settle(e.memory, e.hosts.size(), measured);
   if (!line.empty()) p_.seen->tell("memory", line);
 }
 
@@ -246,11 +231,11 @@ void model_steps::add_place(served_model& m, const served_model& more) {
 }
 
 asio::awaitable<void> model_steps::close_places(self_type& self, entry& e, const served_model& m) {
-  for (std::size_t i = 0; i < e.on.size(); ++i) {
-    const bool closed = co_await close(self, e.on[i], m.places[i]->engine, e.past);
+  for (std::size_t i = 0; i < e.hosts.size(); ++i) {
+    const bool closed = co_await close(self, e.hosts[i], m.places[i]->engine, e.past);
     if (!closed) break;
   }
-  e.on.clear();
+  e.hosts.clear();
 }
 
 void model_steps::begin_drain(const std::vector<entry*>& all, core::duration limit) {
@@ -309,7 +294,7 @@ asio::awaitable<void> model_steps::take_down(self_type& self, entry& e) {
 
 void model_steps::forget(std::string_view name) {
   const auto at = std::ranges::find(known_, name, [](const entry& e) { return e.spec.name; });
-  add_to(past_, at->past);
+  past_ += at->past;
   for (const auto n : at->ended->look()) past_ended_ += n;
   known_.erase(at);
   publish();

@@ -83,10 +83,9 @@ class model_steps {
   // The order under way threw, for want of memory: what it had begun is not finished any more.
   void give_up_steps();
 
-  // A model that is known, and the hosts of its places.
+  // A model that is known, and what was promised to its places.
   struct entry : known_model {
-    std::vector<std::size_t> on;  // by place
-    memory_promise memory;        // of its places
+    memory_promise memory;
   };
   void add(const model_spec& spec);
   entry* find(std::string_view name);
@@ -97,7 +96,7 @@ class model_steps {
 
   core::error busy() const;
 
-  // The next message of a kind; nullopt: the registry ends.
+  // Waits for the next message of type T. nullopt: the registry was stopped.
   template <class T>
   boost::asio::awaitable<std::optional<T>> next(self_type& self) {
     for (;;) {
@@ -113,8 +112,6 @@ class model_steps {
                                             model_progress both);
   boost::asio::awaitable<bool> close(self_type& self, std::size_t on, engine_id engine,
                                      core::engine_totals& into);
-  static void add_to(core::engine_totals& all, const core::engine_totals& more);
-  static std::vector<load_step> steps_of(const model_spec& spec, const std::vector<std::size_t>& on);
   // Calls `work`, which reads headers of files. False: it was not done, for the reason in `wrong`.
   boost::asio::awaitable<bool> read(self_type& self, std::function<void()> work, core::error& wrong);
   boost::asio::awaitable<memory_book::promises> book(self_type& self, std::vector<load_step> steps);

@@ -68,12 +68,6 @@ void add_to(std::vector<device_memory>& all, const std::string& device, const me
     there->use += use;
 }
 
-void add_totals(core::engine_counts& to, const core::engine_totals& more) {
-  core::engine_counts all;
-  static_cast<core::engine_totals&>(all) = more;
-  to += all;
-}
-
 executor place(const service_options& o) { return o.simulated ? o.simulated->everything : executor(); }
 
 std::shared_ptr<core::grammar::constraint_cache> constraints_of(const owner_options& o) {
@@ -338,9 +332,9 @@ snapshot service::stats() const {
   const auto all = p_->list.look();
   for (const auto& m : all->served) longest = std::max(longest, predicted_wait(*m));
   s.ended = all->past_ended;
-  add_totals(s.engine, all->past);
+  s.engine += all->past;
   for (const auto& m : all->known) {
-    add_totals(s.engine, m.past);
+    s.engine += m.past;
     for (const auto n : m.ended->look()) s.ended += n;
   }
   for (const auto& d : devices()) s.memory.add_device(d.use);
@@ -361,7 +355,7 @@ std::vector<model_figures> service::figures() const {
     const auto& m = known.served;
     model_figures f;
     f.name = m->name;
-    add_totals(f.engine, known.past);
+    f.engine += known.past;
     for (const auto& place : m->places) {
       for (const auto& p : shown) {
         const engine_picture e = p->of(place->engine);

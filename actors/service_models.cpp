@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "actors/service_parts.h"
-#include "core/cache/page.h"
 #include "core/memory/plan_text.h"
 #include "core/shortened.h"
 
@@ -39,17 +38,15 @@ model_status service::parts::status_of(const known_model& m) const {
     s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
   if (!m.served) return s;
   s.context = m.served->context;
-  for (const auto& place : m.served->places) {
-    add_bytes(s.bytes, place->memory);
-    s.kv_tokens += place->kv_tokens;
-    const auto jobs = place->admission->unfinished();
-    std::uint32_t running = 0;
-    for (const auto& shown : pictures()) {
-      const auto& counts = shown->of(place->engine).counts;
-      running += counts.prefilling + counts.decoding;
-    }
-    s.running += std::min(jobs, running);
-    s.queued += jobs - std::min(jobs, running);
+  for (std::size_t i = 0; i < m.hosts.size(); ++i) {
+    const model_place& place = *m.served->places[i];
+    add_bytes(s.bytes, place.memory);
+    s.kv_tokens += place.kv_tokens;
+    const auto jobs = place.admission->unfinished();
+    const auto counts = hosts[m.hosts[i]]->published().look()->of(place.engine).counts;
+    const auto running = std::min(jobs, counts.prefilling + counts.decoding);
+    s.running += running;
+    s.queued += jobs - running;
     if (jobs > 0) s.last_used_s = 0;
   }
   return s;
@@ -79,30 +76,18 @@ void service::swap_models(swap_order o, executor ex, order_replies to) {
   p_->models.swap(std::move(o), std::move(ex), std::move(to));
 }
 
-// The device with the fewest models is the one that a load would choose.
 core::result<std::vector<load_step>> service::parts::steps_for(const load_order& o,
                                                                const std::vector<std::string>& out) const {
   const auto all = list.look();
-  std::vector<std::string> devices;
-  std::vector<std::size_t> models(hosts.size(), 0);
-  for (const auto& h : hosts) devices.push_back(h->device());
-  auto spec = o.spec;
-  for (const auto& m : all->known) {
-    if (m.spec.name == spec.name && spec.source.empty()) spec = m.spec;
-    if (!m.served || std::ranges::find(out, m.spec.name) != out.end()) continue;
-    for (const auto& p : m.served->places)
-      for (std::size_t i = 0; i < hosts.size(); ++i)
-        if (hosts[i]->published().look()->has(p->engine)) ++models[i];
-  }
+  const auto there =
+      std::ranges::find(all->known, o.spec.name, [](const known_model& m) { return m.spec.name; });
+  const auto spec = spec_of(o, there == all->known.end() ? nullptr : &*there);
   if (spec.source.empty())
     return core::make_error(core::errc::model_not_found, "no model is called '{}'",
                             core::shortened(spec.name));
-  if (o.kv_tokens) spec.pages = static_cast<std::uint32_t>(core::pages_for(*o.kv_tokens));
-  const auto on = choose_hosts(o.devices, devices, models, most_models);
+  const auto on = choose_hosts(o, hosts, all->known, {out.begin(), out.end()}, most_models);
   if (!on) return on.error();
-  std::vector<load_step> steps;
-  for (std::uint32_t copy = 0; copy < on->size(); ++copy) steps.push_back({spec, copy, (*on)[copy]});
-  return steps;
+  return steps_of(spec, *on);
 }
 
 void service::plan_model(load_order in, std::vector<std::string> out, executor ex,
@@ -127,7 +112,6 @@ models_picture service::all_models() const {
   const auto all = p_->list.look();
   models_picture out;
   out.version = all->version;
-  out.complete = true;  // the names are known before the service is
   for (const auto& m : all->known) out.models.push_back(p_->status_of(m));
   out.devices = p_->book.accounts();
   return out;

@@ -201,7 +201,7 @@ void add_model(CLI::App& app, models_options& o) {
   app.add_option("--source", o.source,
                  "a name below the server's --models-dir, a model that it knows, or a path; none: where the "
                  "model of that name is");
-  app.add_option("--device", o.device, "a place on each of these; none: where the most memory is free")
+  app.add_option("--device", o.device, "a place on each of these; none: the one with the fewest models")
       ->delimiter(',');
   app.add_option("--kv-tokens", o.kv_tokens, "KV memory, in tokens");
 }

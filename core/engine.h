@@ -37,6 +37,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/clock.h"
@@ -177,6 +178,15 @@ struct engine_counts : engine_totals {
     return *this;
   }
 };
+
+// Adds the totals of another engine.
+inline engine_totals& operator+=(engine_totals& all, const engine_totals& more) noexcept {
+  engine_counts::each([&](const char*, const char*, auto member) {
+    if constexpr (std::is_same_v<decltype(member), std::uint64_t engine_totals::*>)
+      all.*member += more.*member;
+  });
+  return all;
+}
 
 class engine {
  public:

@@ -245,10 +245,7 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   co_return goes_on;
 }
 
-// A choice that fails ends the answer, and its error is the last event. The caller then cancels the other
-// choices by destroying their streams.
-template <class Encoder>
-asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
+asio::awaitable<void> http_session::begin_events() {
   if (form_.version < 11) state_.end_after_answer();
   events_began_ = true;
   probe_at_.reset();  // events take the place of probes
@@ -256,7 +253,13 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
   pieces_header head = header_of(events_reply(), form_, limits, state_.goes_on());
   co_await sender_.begin(std::move(head));
   sender_.begin_events();
+}
 
+// A choice that fails ends the answer, and its error is the last event. The caller then cancels the other
+// choices by destroying their streams.
+template <class Encoder>
+asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
+  co_await begin_events();
   const auto events = encoder.events(*all.front());
   std::vector<shown_choice> shown(all.size());
   out_.clear();

@@ -111,13 +111,7 @@ asio::awaitable<bool> http_session::follow_models() {
     co_return co_await write(std::move(head));
   }
   watch_peer();
-  if (form_.version < 11) state_.end_after_answer();
-  events_began_ = true;
-  probe_at_.reset();  // events take the place of probes
-  const answer_headers limits = rate_limit_headers(from_, hub_.server().service.now());
-  pieces_header head = header_of(events_reply(), form_, limits, state_.goes_on());
-  co_await sender_.begin(std::move(head));
-  sender_.begin_events();
+  co_await begin_events();
   co_await send_models(place);
   const bool gone = state_.at() == http_state::phase::client_gone;
   out_ = ": the end\n\n";

@@ -34,16 +34,6 @@ asio::awaitable<T> counted_answer_of(hub& h, const bearer& from, std::optional<k
   co_return co_await called_back<T>(begin);
 }
 
-template <class T>
-void append_count(std::string& out, std::string_view key, T value) {
-  append_key(out, key);
-  if constexpr (std::is_floating_point_v<T>) {
-    append_number(out, static_cast<double>(value));
-  } else {
-    append_number(out, static_cast<std::uint64_t>(value));
-  }
-}
-
 reply not_found(std::string_view what) { return error_reply(404, "not_found", what); }
 
 // ---- text

@@ -67,6 +67,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // Writes events until the jobs have ended or the client is gone.
   template <class Encoder>
   boost::asio::awaitable<void> stream_events(const Encoder& encoder, const job_list& all);
+  // Sends the header of an answer of server-sent events.
+  boost::asio::awaitable<void> begin_events();
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
     std::uint64_t characters = 0;  // of text; counted where there are logprobs

@@ -23,7 +23,8 @@ struct shown_models {
   };
   std::vector<one> all;
 
-  shown_models(hub& h, models_picture known, const bearer& from) {
+  shown_models(hub& h, const bearer& from) {
+    models_picture known = h.server().service.all_models();
     std::unordered_map<std::string, model_status*> by_name;
     for (auto& m : known.models) by_name.emplace(m.name, &m);
     for (auto& m : h.server().service.models()) {
@@ -63,15 +64,6 @@ reply list_reply(std::string before, std::size_t n, body_parts::item item, std::
   return r;
 }
 
-// While models load, the list lacks names: a client that reads the list then takes it for whole.
-std::optional<reply> incomplete_reply(hub& h, const models_picture& known) {
-  if (known.complete) return std::nullopt;
-  const auto now = h.server().service.loading();
-  return error_reply(503, "unavailable",
-                     now ? fmt::format("the model '{}' is loading", now->model)
-                         : "the names of the models are not known yet");
-}
-
 }  // namespace
 
 reply no_such_model(const std::string& name) {
@@ -80,34 +72,28 @@ reply no_such_model(const std::string& name) {
 
 bool is_known_model(hub& h, const std::string& name) {
   const auto known = h.server().service.all_models();
-  return !known.complete || std::ranges::find(known.models, name, &model_status::name) != known.models.end();
+  return std::ranges::find(known.models, name, &model_status::name) != known.models.end();
 }
 
 reply list_models(hub& h, const bearer& from) {
-  auto known = h.server().service.all_models();
-  if (auto later = incomplete_reply(h, known)) return std::move(*later);
-  const auto shown = std::make_shared<const shown_models>(h, std::move(known), from);
+  const auto shown = std::make_shared<const shown_models>(h, from);
   const auto item = [shown](std::string& out, std::size_t i) { shown->append(out, i); };
   return list_reply(R"({"object":"list","data":[)", shown->all.size(), item, "]}");
 }
 
 reply show_model(hub& h, const std::string& name, const bearer& from) {
-  auto known = h.server().service.all_models();
-  const bool complete = known.complete;
-  const shown_models shown(h, std::move(known), from);
+  const shown_models shown(h, from);
   for (std::size_t i = 0; i < shown.all.size(); ++i) {
     if (shown.all[i].status.name != name) continue;
     std::string out;
     shown.append(out, i);
     return json_reply(std::move(out));
   }
-  if (!complete && from.allows_model(name))
-    if (auto later = incomplete_reply(h, {})) return std::move(*later);
   return no_such_model(name);
 }
 
 reply model_props(hub& h, const std::string& name, const bearer& from) {
-  const shown_models shown(h, h.server().service.all_models(), from);
+  const shown_models shown(h, from);
   if (name.empty()) {
     const auto is_ready = [](const auto& m) { return m.status.state == model_state::ready; };
     const auto first = std::ranges::find_if(shown.all, is_ready);

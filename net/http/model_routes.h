@@ -11,8 +11,7 @@
 
 namespace weir::net {
 
-// OpenAI's list: the models that are ready, in the order of their loads, and then those that are known. 503
-// until all names of the start are known.
+// OpenAI's list: the models that are ready, and then those that are only known.
 reply list_models(hub& h, const bearer& from);
 reply show_model(hub& h, const std::string& name, const bearer& from);
 // llama.cpp's /props. `name` is empty where the client named none: then it is the only model that is ready.

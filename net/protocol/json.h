@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/error.h"
@@ -56,6 +57,17 @@ inline void append_text(std::string& out, std::string_view key, std::string_view
 inline void append_int(std::string& out, std::string_view key, std::int64_t value) {
   append_key(out, key);
   append_number(out, value);
+}
+
+// A number that is not negative.
+template <class T>
+void append_count(std::string& out, std::string_view key, T value) {
+  append_key(out, key);
+  if constexpr (std::is_floating_point_v<T>) {
+    append_number(out, static_cast<double>(value));
+  } else {
+    append_number(out, static_cast<std::uint64_t>(value));
+  }
 }
 
 // Appends an object. `members` appends its members. If the text ends with an object, the new one is the next

@@ -9,16 +9,6 @@ namespace {
 
 using actors::model_state;
 
-void append_count(std::string& out, std::string_view key, std::uint64_t n) {
-  append_key(out, key);
-  append_number(out, n);
-}
-
-void append_fraction(std::string& out, std::string_view key, double value) {
-  append_key(out, key);
-  append_number(out, value);
-}
-
 void append_bytes(std::string& out, std::string_view key, const actors::model_bytes& b) {
   append_object(out, key, [&] {
     append_count(out, "weights", b.weights);
@@ -36,7 +26,7 @@ void append_stage(std::string& out, double progress) {
     append_key(out, "stages");
     ((out += "[\"") += stage) += "\"]";
     append_text(out, "current", stage);
-    append_fraction(out, "value", progress);
+    append_count(out, "value", progress);
   });
 }
 
@@ -87,13 +77,13 @@ void append_model(std::string& out, const actors::model_status& m) {
     append_bytes(out, "bytes", m.bytes);
     append_bytes(out, "predicted", m.predicted);
     if (m.state == model_state::loading) {
-      append_fraction(out, "progress", progress_of(m));
+      append_count(out, "progress", progress_of(m));
       append_count(out, "done", m.done);
       append_count(out, "total", m.total);
     }
     append_count(out, "running", m.running);
     append_count(out, "queued", m.queued);
-    if (m.last_used_s) append_fraction(out, "last_used_s", *m.last_used_s);
+    if (m.last_used_s) append_count(out, "last_used_s", *m.last_used_s);
     if (m.context > 0) append_count(out, "context", m.context);
     if (m.kv_tokens > 0) append_count(out, "kv_tokens", m.kv_tokens);
     if (!m.reason.empty()) append_text(out, "reason", m.reason);
@@ -138,7 +128,7 @@ void append_model_event(std::string& out, const actors::model_status& m) {
     append_text(object, "event", "model_status");
     append_text(object, "model", m.name);
     append_text(object, "value", router_word(m.state));
-    if (loads) append_fraction(object, "progress", progress_of(m));
+    if (loads) append_count(object, "progress", progress_of(m));
     append_object(object, "data", [&] {
       append_text(object, "status", router_word(m.state));
       if (loads) append_stage(object, progress_of(m));

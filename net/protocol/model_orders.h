@@ -27,7 +27,7 @@ using seconds = std::optional<std::chrono::nanoseconds>;
 struct load {
   std::string name;
   std::string source;                // empty: where the model of that name is
-  std::vector<std::string> devices;  // empty: where the most memory is free
+  std::vector<std::string> devices;  // empty: on the host with the fewest models
   std::optional<std::uint64_t> kv_tokens;
   bool wait = true;  // the answer comes when the order is carried out
 };

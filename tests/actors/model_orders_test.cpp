@@ -78,6 +78,17 @@ struct town_of_models : sim_town {
   model_state state(const std::string& name) const { return status(name).state; }
 };
 
+// A device of 10,000 MB, on which the model `a` takes 6,000.
+actors::service_options with_memory() {
+  auto o = town_of_models::options(1, {"a"});
+  o.models[0].source += ",mb=6000";
+  actors::planned_device device;
+  device.name = "sim";
+  device.total = std::uint64_t{10'000} << 20;
+  o.measured.push_back(device);
+  return o;
+}
+
 // The error with which an order was refused, or failed.
 core::error fault(const std::shared_ptr<town_of_models::order>& o) {
   if (o->begun && !*o->begun) return o->begun->error().fault;
@@ -257,6 +268,16 @@ TEST_CASE("models: orders that cannot be met say why, and change nothing") {
   CHECK(t.service->all_models().models.size() == 2);
 }
 
+TEST_CASE("models: a refused order with another source leaves the model's own") {
+  town_of_models t;
+  const auto refused = t.load("shelved", "sim:rat=1");
+  t.carry_out(refused);
+  CHECK(fault(refused).message.find("no key «rat»") != std::string::npos);
+  CHECK(t.status("shelved").source == std::string(quick) + ",load=500");
+  t.carry_out(t.load("shelved", ""));
+  CHECK(t.state("shelved") == model_state::ready);
+}
+
 TEST_CASE("models: a model on two devices is one model, and all of it goes") {
   town_of_models t(2, {"a"});
   t.carry_out(t.load("b", quick, {"sim", "sim"}));
@@ -287,13 +308,7 @@ TEST_CASE(
 }
 
 TEST_CASE("models: what does not fit is refused at once with the numbers, and fits once another has gone") {
-  auto o = town_of_models::options(1, {"a"});
-  o.models[0].source += ",mb=6000";
-  actors::planned_device device;
-  device.name = "sim";
-  device.total = std::uint64_t{10'000} << 20;
-  o.measured.push_back(device);
-  town_of_models t(o);
+  town_of_models t(with_memory());
   CHECK(t.status("a").predicted.weights == std::uint64_t{6000} << 20);
   const auto running = t.ask_of("a", 100);
   const auto too_big = t.load("b", std::string(quick) + ",mb=5000");
@@ -319,13 +334,7 @@ TEST_CASE("models: what does not fit is refused at once with the numbers, and fi
 }
 
 TEST_CASE("models: a plan says what a load would take, and changes nothing") {
-  auto o = town_of_models::options(1, {"a"});
-  o.models[0].source += ",mb=6000";
-  actors::planned_device device;
-  device.name = "sim";
-  device.total = std::uint64_t{10'000} << 20;
-  o.measured.push_back(device);
-  town_of_models t(o);
+  town_of_models t(with_memory());
   const auto plan = [&](const std::string& source, std::vector<std::string> out) {
     std::optional<boost::system::result<std::string, actors::order_error>> got;
     t.service->plan_model({{"b", source, false}, {}, {}}, std::move(out), t.here.get_executor(),
