@@ -144,7 +144,7 @@ TEST_CASE("a load has the pages that it was granted, and is refused where they a
   CHECK_THAT(refused.error().message, Contains("toy: 1048576 pages were granted, and 16 MB are free"));
 }
 
-TEST_CASE("--kv-floor refuses a pool that is smaller") {
+TEST_CASE("a load refuses a pool that is smaller than --kv-floor") {
   const tests::temporary_dir dir;
   tests::write_toy_directory(dir.path(), {});
   auto little = std::make_shared<kernels::backend>(*kernels::reference_backend());
