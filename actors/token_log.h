@@ -1,7 +1,8 @@
 // token_log.h — the tokens of a job that its stream has received, and their text. Append-only.
 //
 // Positions count tokens. Once appended, neither a token nor its text changes. The log of a job that asked
-// for logprobs keeps the logprobs of each token, too.
+// for logprobs keeps the logprobs of each token, too. The log of a job with tools or separate reasoning has
+// marks (core/text/answer/marks.h), which part its text.
 //
 // Thread safety: the stream's shard only.
 #pragma once
@@ -13,12 +14,23 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/sample/logprobs.h"
+#include "core/text/answer/marks.h"
 #include "core/token.h"
 
 namespace weir::actors {
+
+// A piece of one part of an answer.
+struct part_piece {
+  core::part_kind kind = core::part_kind::text;
+  std::uint32_t call = 0;  // number of the call, for kind call
+  std::string_view text;   // may be empty where a part begins or ends
+  bool begins = false;     // the first piece of its part
+  bool ends = false;       // the last piece: reasoning has ended, or the call is whole
+};
 
 class token_log {
  public:
@@ -33,7 +45,48 @@ class token_log {
   void append(core::token_id id, std::int64_t at_us, bool whole) {
     entries_.push_back({at_us, static_cast<std::uint32_t>(text_.size()), whole, id});
     if (whole) whole_ = size();
+    if (is_reasoning(size() - 1) || is_reasoning(size())) ++reasoning_tokens_;
   }
+  // The caller appends a token's marks here before it calls append(), and those of the end before close().
+  core::answer_marks& marks() noexcept { return marks_; }
+  const core::answer_marks& marks() const noexcept { return marks_; }
+  // Tokens of reasoning, with those of its marks.
+  std::uint32_t reasoning_tokens() const noexcept { return reasoning_tokens_; }
+  // Calls f(part_piece) for the parts of the tokens `from` to `to` - 1, in their order. REQUIRES: as
+  // text_of().
+  template <class F>
+  void each_part(std::uint32_t from, std::uint32_t to, const F& f) const {
+    std::size_t at = text_begin(from);
+    auto mark = first_mark(from);
+    part_piece now = standing_before(mark);
+    const auto give = [&](std::size_t end) {
+      now.text = std::string_view(text_).substr(at, end - at);
+      if (!now.text.empty() || now.begins || now.ends) f(std::as_const(now));
+      at = end;
+    };
+    for (; mark != marks_.list.end() && mark->token < to; ++mark) {
+      now.ends = mark->what == core::answer_mark::kind::end;
+      give(mark->offset);
+      now = standing_after(*mark);
+      now.begins = mark->what != core::answer_mark::kind::end;
+    }
+    give(text_begin(to));
+  }
+  // The largest end, at most `to`, of a piece of tokens from `from` on that are all of one part; of the first
+  // token alone, if that token is of several. REQUIRES: from < to.
+  std::uint32_t part_end(std::uint32_t from, std::uint32_t to) const {
+    bool begun = false;
+    for (auto mark = first_mark(from); mark != marks_.list.end() && mark->token < to; ++mark) {
+      if (mark->what == core::answer_mark::kind::end) {  // belongs to the part that it ends
+        if (mark->offset == text_begin(mark->token + 1)) continue;
+      } else if (mark->offset == text_begin(from) && !std::exchange(begun, true)) {
+        continue;
+      }
+      return std::max(from + 1, mark->token);
+    }
+    return to;
+  }
+
   // From now on append_logprobs() precedes each append(), with at most `top` likeliest tokens. REQUIRES:
   // empty.
   void keep_logprobs(std::uint32_t top) noexcept { logprobs_each_ = 1 + top; }
@@ -69,7 +122,10 @@ class token_log {
   // Appends the tokens `from` to `to` - 1 of another log, with their logprobs. REQUIRES:
   // from <= to <= log.size(); this log is empty or has as many logprobs for each token as `log`.
   void append_part(const token_log& log, std::uint32_t from, std::uint32_t to) {
-    if (entries_.empty()) logprobs_each_ = log.logprobs_each_;
+    if (entries_.empty()) {
+      logprobs_each_ = log.logprobs_each_;
+      begins_as_ = log.standing_before(log.first_mark(from));
+    }
     assert(logprobs_each_ == log.logprobs_each_);
     const std::size_t shift = text_.size() - log.text_begin(from);
     text_ += log.text_of(from, to);
@@ -82,6 +138,7 @@ class token_log {
       entries_.back().text_end = static_cast<std::uint32_t>(log.entries_[i].text_end + shift);
       if (entries_.back().whole) whole_ = size();
     }
+    append_marks(log, from, to, shift);
   }
 
   // Text of the tokens `from` to `to` - 1. Valid until the text grows.
@@ -114,7 +171,8 @@ class token_log {
     const std::uint64_t first = chunks_.empty() ? 0 : chunks_.front().capacity();
     const std::uint64_t later = chunks_.empty() ? 0 : (chunks_.size() - 1) * chunk_tokens * logprobs_each_;
     return entries_.capacity() * sizeof(entry) + text_.capacity() + chunks_.capacity() * sizeof(chunk) +
-           (first + later) * sizeof(core::token_logprob);
+           (first + later) * sizeof(core::token_logprob) + marks_.list.capacity() * sizeof(core::answer_mark) +
+           marks_.calls.capacity() * (sizeof(core::answer_call) + usual_names);
   }
 
   // REQUIRES of both: i < size().
@@ -140,8 +198,45 @@ class token_log {
   // Bytes of text before the token `i`.
   std::size_t text_begin(std::uint32_t i) const { return i == 0 ? 0 : entries_[i - 1].text_end; }
 
+  using marks_at = std::vector<core::answer_mark>::const_iterator;
+  // The first mark of token `i` or of a later one.
+  marks_at first_mark(std::uint32_t i) const {
+    return std::ranges::lower_bound(marks_.list, i, {}, &core::answer_mark::token);
+  }
+  static part_piece standing_after(const core::answer_mark& m) {
+    part_piece p;
+    p.call = m.call;
+    if (m.what == core::answer_mark::kind::reasoning) p.kind = core::part_kind::reasoning;
+    if (m.what == core::answer_mark::kind::call) p.kind = core::part_kind::call;
+    return p;
+  }
+  // The part of the text in front of a mark.
+  part_piece standing_before(marks_at mark) const {
+    return mark == marks_.list.begin() ? begins_as_ : standing_after(*std::prev(mark));
+  }
+  // Whether the text after the first `n` tokens is reasoning.
+  bool is_reasoning(std::uint32_t n) const {
+    return !marks_.list.empty() && standing_before(first_mark(n)).kind == core::part_kind::reasoning;
+  }
+  // After append_part() has appended the tokens.
+  void append_marks(const token_log& log, std::uint32_t from, std::uint32_t to, std::size_t shift) {
+    const std::uint32_t before = size() - (to - from);
+    for (auto m = log.first_mark(from); m != log.marks_.list.end() && m->token < to; ++m) {
+      marks_.list.push_back(*m);
+      marks_.list.back().token = m->token - from + before;
+      marks_.list.back().offset = static_cast<std::uint32_t>(m->offset + shift);
+    }
+    marks_.calls = log.marks_.calls;
+    marks_.warnings = log.marks_.warnings;
+    reasoning_tokens_ = log.reasoning_tokens_;
+  }
+  static constexpr std::size_t usual_names = 64;  // bytes of a call's id and name
+
   std::vector<entry> entries_;
   std::string text_;
+  core::answer_marks marks_;
+  part_piece begins_as_;  // of a part of another log: in which part it begins
+  std::uint32_t reasoning_tokens_ = 0;
   std::uint32_t whole_ = 0;
   bool finished_ = false;
   std::uint32_t logprobs_each_ = 0;

@@ -25,11 +25,11 @@ struct call_format {
     gemma,     // (open N{K:V,…} close)…, where strings stand between quote and quote
     harmony,   // messages with a channel and a recipient, gpt-oss's
   };
-  std::string_view name;  // for people, such as "hermes"
+  std::string_view name = {};  // for people, such as "hermes"
   kind how = kind::object;
-  std::string_view section_open, section_close;  // around all calls; empty: none
-  std::string_view open, close;                  // around each call; of a `list`: around the list
-  std::string_view between;                      // calls; of a list: between its items
+  std::string_view section_open = {}, section_close = {};  // around all calls; empty: none
+  std::string_view open = {}, close = {};  // around each call; of a `list`: around the list
+  std::string_view between = {};  // calls; of a list: between its items
 
   // object
   std::string_view name_key = "name", arguments_key = "arguments";  // an empty name_key: {N: A}

@@ -21,7 +21,7 @@ struct answer_mark {
     text,       // text of the answer begins
     reasoning,  // reasoning begins
     call,       // a call begins; the text behind it is its arguments
-    call_end,   // the call is whole: what follows is text
+    end,        // reasoning has ended, or a call is whole
   };
   std::uint32_t token = 0;   // number of the token, from 0
   std::uint32_t offset = 0;  // bytes of the text before it

@@ -4,11 +4,10 @@
 // Thread safety: immutable once built; any thread.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/text/answer/format.h"
@@ -17,6 +16,12 @@
 #include "core/token.h"
 
 namespace weir::core {
+
+struct known_mark {
+  token_id id = 0;
+  std::string spelling;
+  bool hidden = false;  // a special token, which is not shown
+};
 
 // A model's format over its vocabulary.
 //
@@ -28,17 +33,22 @@ class known_format {
   known_format(answer_format f, const tokenizer& t);
 
   const answer_format& format() const noexcept { return format_; }
-  // The marks that are one token: (token, spelling), by token.
-  std::span<const std::pair<token_id, std::string>> tokens() const noexcept { return tokens_; }
+  // The marks that are one token, by token.
+  std::span<const known_mark> tokens() const noexcept { return tokens_; }
   // Number of the mark that this token is; -1: it is none. O(log marks).
   int mark_of(token_id id) const noexcept;
   // A spelling of the format in the form in which it is compared, without white space at its ends.
   std::string compared(std::string_view spelling) const;
+  // Appends mark number `mark` in that form.
+  static void append_mark(std::string& out, int mark);
 
  private:
   answer_format format_;
-  std::vector<std::pair<token_id, std::string>> tokens_;
+  std::vector<known_mark> tokens_;
 };
+
+// The marks between messages inside an answer.
+std::span<const std::string_view> envelope_words(envelope e);
 
 struct answer_plan {
   std::shared_ptr<const known_format> format;  // never null

@@ -1,10 +1,10 @@
 // reader.h — takes an answer apart while it comes: reasoning, text, and calls with their arguments.
 //
 // The reader walks the tokens of the log and their text, one token at a time. What it gives is a function of
-// these tokens alone (docs/architecture.md, P4). Text that could still become a mark is held back until
-// that is decided. What leaves the format is text, from the last byte that was not decided on: no byte is lost,
-// given twice or moved. Arguments pass as the model wrote them; where a format does not write JSON, the reader
-// writes the JSON.
+// these tokens alone (docs/architecture.md, P4). Text that could still become a mark is held back until that
+// is decided. What leaves the format is text, from the last byte that was not decided on: no byte is lost,
+// given twice or moved. Arguments pass as the model wrote them; where a format does not write JSON, the
+// reader writes the JSON.
 //
 // Cost: linear in the bytes of the text; no allocation for a token once the buffers have grown.
 //
