@@ -166,25 +166,26 @@ parsing call_parsers::object_value(bool give) {
   std::string said;
   for (;;) {
     auto is = json_scan::status::more;
+    if (first == '\0') in_.skip_white();
     const std::size_t from = in_.at;
     said.clear();
     while (in_.has() && is == json_scan::status::more) {
       const char c = in_.next();
       if (c == mark_byte) {  // a mark inside a string is part of the string
-        if (!scan.in_string()) co_return false;
+        if (!scan.in_string()) is = json_scan::status::bad;
+        if (!scan.in_string()) break;
         if (first == '"') said += in_.spelled(in_.ahead().substr(0, 2), true);
         in_.at += 2;
         continue;
       }
       is = scan.take(static_cast<unsigned char>(c));
-      if (is == json_scan::status::bad) co_return false;
-      if (is == json_scan::status::before) break;
+      if (is == json_scan::status::bad || is == json_scan::status::before) break;
       if (first == '"' && is == json_scan::status::more) text.take(c, said);
-      if (first == '\0' && !is_white(c)) first = c;
+      if (first == '\0') first = c;
       ++in_.at;
     }
     const bool ended = is == json_scan::status::done || is == json_scan::status::before;
-    if (give) {
+    if (give) {  // also what comes before a byte that is no JSON
       if (first == '"')
         in_.give_arguments(said);
       else if (first != 'n')
@@ -194,6 +195,7 @@ parsing call_parsers::object_value(bool give) {
       if (!in_.holds()) in_.decide();
     }
     if (ended) co_return true;
+    if (is == json_scan::status::bad) co_return false;
     if (!co_await in_.more()) co_return false;
   }
 }

@@ -131,7 +131,6 @@ parsing answer_reader::state::text() {
       scan = in.decided;
       co_return true;
     }
-    may_call = in.decided == in.buffer.size();
   }
   const auto next = find(reasons ? in_reasoning : in_text, std::max(scan, in.decided));
   std::size_t end = std::min(next.place, in.buffer.size());

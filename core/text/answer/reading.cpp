@@ -144,6 +144,7 @@ void reading::give(part_kind what, std::string_view encoded, bool show_hidden) {
   const std::string_view shown = plain ? encoded : std::string_view(made);
   if (shown.empty()) return;
   skips_white = false;
+  said_text_ |= what == part_kind::text;
   if (part_ != what) {
     end_part();
     mark(what == part_kind::text ? answer_mark::kind::text : answer_mark::kind::reasoning, 0);

@@ -119,7 +119,8 @@ class reading {
   const tool_definition* tool() const noexcept { return tool_; }  // of the call; null: there is none
   void warn(std::string sentence) { marks_->warnings.push_back(std::move(sentence)); }
   bool skips_white = false;  // white space that comes next stands directly behind a mark
-  bool said_nothing() const noexcept { return !part_ && calls_ == 0; }
+  // Neither text nor a call was given; reasoning may have been.
+  bool said_nothing() const noexcept { return !said_text_ && calls_ == 0; }
 
   // From here on what is given is held, until it is known whether it counts.
   void hold() { holds_ = true; }
@@ -140,7 +141,7 @@ class reading {
   answer_marks* marks_ = nullptr;
   std::uint32_t token_ = 0, calls_ = 0;
   std::optional<part_kind> part_;
-  bool begun_ = false, holds_ = false;
+  bool begun_ = false, holds_ = false, said_text_ = false;
   std::string held_text_;
   answer_marks held_marks_;
   const tool_definition* tool_ = nullptr;
