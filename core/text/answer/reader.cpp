@@ -169,6 +169,7 @@ parsing answer_reader::state::text() {
   } else if (in.call_begun()) {  // its arguments end here
     in.drop_call();
     reasons = false;
+    in.skips_white = in.over;
     scan = in.decided;
     if (!in.over || in.decided < in.buffer.size()) in.warn("a call was left in the middle; what follows is text");
   } else if (in.calls() > before) {
