@@ -229,6 +229,9 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
   served.fingerprint = fresh_fingerprint();
+  for (const bool tools : {false, true})
+    served.answers[tools] =
+        std::make_shared<const core::known_format>(served.chat->format(tools), *served.tokenizer);
   return opened;
 }
 

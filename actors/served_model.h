@@ -4,6 +4,7 @@
 // is atomic. A model that gets another place becomes another object, which shares the rest.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "actors/model_place.h"
 #include "core/model/model.h"
 #include "core/sample/params.h"
+#include "core/text/answer/plan.h"
 #include "core/text/chat/chat_template.h"
 #include "core/text/tokenizer/tokenizer.h"
 
@@ -26,6 +28,8 @@ struct served_model {
   std::uint32_t context = 0;                               // most tokens of a sequence in any of the places
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;
+  // How the model writes answers to conversations: without tools, and with them. Never null.
+  std::array<std::shared_ptr<const core::known_format>, 2> answers;
   std::shared_ptr<constraint_store> constraints;  // never null
   core::sampling_params defaults;        // from generation_config.json
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens

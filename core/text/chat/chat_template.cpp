@@ -4,6 +4,7 @@
 
 #include "core/model/load/gguf_header.h"
 #include "core/shortened.h"
+#include "core/text/answer/find_format.h"
 #include "core/text/chat/final_message.h"
 #include "core/text/chat/template_files.h"
 #include "core/text/json_field.h"
@@ -85,7 +86,8 @@ void chat_template::add(std::string name, std::string_view source) {
     const auto has = [&](std::string_view word) { return source.find(word) != source.npos; };
     const message_forms forms = forms_of(**program, tokens_);
     programs_.push_back({std::move(name), std::move(*program), has("developer"), has("reasoning_effort"),
-                         has("think") || has("reasoning"), forms});
+                         has("think") || has("reasoning"), forms,
+                         find_format(**program, source, tokens_)});
   } else if (!fault_) {
     fault_ = make_error(errc::not_supported,
                         "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
@@ -95,20 +97,20 @@ void chat_template::add(std::string name, std::string_view source) {
 }
 
 // The template `tool_use` serves conversations with tools, `rag` those with documents, `default` all others.
-const chat_template::named* chat_template::choose(const conversation& c) const {
+const chat_template::named* chat_template::choose(bool tools, bool documents) const {
   const auto find = [&](std::string_view name) -> const named* {
     const auto at = std::ranges::find(programs_, name, &named::name);
     return at == programs_.end() ? nullptr : &*at;
   };
   const named* chosen = nullptr;
-  if (!c.tools.is_null()) chosen = find("tool_use");
-  if (!chosen && !c.documents.is_null()) chosen = find("rag");
+  if (tools) chosen = find("tool_use");
+  if (!chosen && documents) chosen = find("rag");
   return chosen ? chosen : find("default");
 }
 
 result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now,
                                             given how, const jinja::limits& most) const {
-  const named* chosen = choose(c);
+  const named* chosen = choose(!c.tools.is_null(), !c.documents.is_null());
   if (!chosen) {
     std::string names;
     for (const named& n : programs_) names += (names.empty() ? "" : ", ") + n.name;
@@ -131,6 +133,12 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
   if (made && c.continue_final_message)
     if (auto cut = end_at_final_message(messages, *made); !cut) return cut.error();
   return made;
+}
+
+const answer_format& chat_template::format(bool with_tools) const {
+  static const answer_format none;
+  const named* chosen = choose(with_tools, false);
+  return chosen ? chosen->format : none;
 }
 
 // A client must not set the variables that weir itself sets.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/answer/format.h"
 #include "core/text/chat/conversation.h"
 #include "core/text/chat/message_forms.h"
 #include "core/text/template/template.h"
@@ -54,6 +55,10 @@ class chat_template {
   // The same template with other spellings of special tokens, each by its name, such as bos_token.
   chat_template with_tokens(const boost::json::object& changed) const;
 
+  // How the model writes answers to conversations with tools, or without. A template that cannot be used has
+  // no format.
+  const answer_format& format(bool with_tools) const;
+
   const std::string& origin() const noexcept { return origin_; }  // file of the template, or "ChatML"
   // Why every conversation is refused; nullptr: the template can be used.
   const error* fault() const noexcept { return fault_ ? &*fault_ : nullptr; }
@@ -65,10 +70,11 @@ class chat_template {
     bool knows_developer, knows_effort;
     bool reasons;  // its model writes down what it thinks
     message_forms forms;
+    answer_format format;
   };
   enum class given { fitted, as_sent };
   result<> check_variables(const conversation& c) const;
-  const named* choose(const conversation& c) const;
+  const named* choose(bool tools, bool documents) const;
   result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now, given how,
                                   const jinja::limits& most) const;
   result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now, given how,
