@@ -336,7 +336,7 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::v
       if (!prompt.empty()) events.piece(out_, i, take_piece(prompt), {}, {}, nullptr);
     }
   }
-  if (out_.empty()) events.keep_alive(out_);  // the client learns at once that its answer has begun
+  if (out_.empty()) out_ = ": begun\n\n";  // clients give up on a server that says nothing for long
   for (;;) {
     bool more = false;  // a choice has more news than one piece
     for (std::uint32_t i = 0; i < all.size(); ++i) {
