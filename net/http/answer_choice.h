@@ -33,6 +33,7 @@ class answer_choice {
     const actors::outcome* how = ended();
     return how ? how->fault : std::nullopt;
   }
+  void cancel() { own_ ? own_->cancel() : followed_->cancel(); }
   // The first `shown` tokens of the job have been shown: another piece may come.
   void used_up(std::uint32_t shown) {
     if (followed_) followed_->used_up(shown);

@@ -163,10 +163,10 @@ std::optional<core::error> failure_of(const jobs& all) {
   return std::nullopt;
 }
 
-// The same while the answer is streamed. What a connection follows has failed once all of it has been shown.
-std::optional<core::error> failure_of(std::span<const answer_choice> all, bool all_shown) {
+// The same while the answer is streamed.
+std::optional<core::error> failure_of(std::span<const answer_choice> all) {
   for (const auto& choice : all)
-    if (auto fault = choice.fault(); fault && (all_shown || !choice.is_followed())) return fault;
+    if (auto fault = choice.fault()) return fault;
   return std::nullopt;
 }
 
@@ -280,7 +280,6 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
     for (const auto& job : all) choices.emplace_back(job);
     std::vector<std::uint32_t> from(all.size(), 0);
     co_await stream_events(encoder, std::move(choices), std::move(from));
-    if (failure_of(all)) cancel(all);
     co_await stop_watching();
     co_return state_.goes_on();
   }
@@ -316,8 +315,8 @@ asio::awaitable<void> http_session::stream_kept(const kept_answer& a, std::vecto
   co_await stream_events(std::get<anthropic_encoder>(a.encoder), std::move(all), std::move(from));
 }
 
-// A choice that fails ends the answer, and its error is the last event. The caller then cancels the other
-// choices.
+// A choice that fails ends the answer: the others are cancelled, and the error is the last event. Where the
+// connection follows the choices, what came before the failure is still on its way.
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::vector<answer_choice> all,
                                                   std::vector<std::uint32_t> from) {
@@ -337,16 +336,18 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::v
     }
   }
   if (out_.empty()) out_ = ": begun\n\n";  // clients give up on a server that says nothing for long
-  for (;;) {
+  for (bool cancelled = false;;) {
     bool more = false;  // a choice has more news than one piece
     for (std::uint32_t i = 0; i < all.size(); ++i) {
       if (show_news(events, all[i], i, encoder.with_ids, shown)) more = true;
       if (out_.size() >= body_parts::piece_bytes) co_await send_events(all, shown, false);
     }
     const bool all_shown = std::ranges::all_of(shown, &shown_choice::ended);
-    const auto failed = more ? std::nullopt : failure_of(all, all_shown);
-    const bool ended = failed || all_shown;
-    if (failed) events.fail(out_, *failed);
+    const auto failed = more ? std::nullopt : failure_of(all);
+    if (failed && !cancelled) std::ranges::for_each(all, &answer_choice::cancel);
+    cancelled = failed.has_value();
+    const bool ended = all_shown || (failed && !all.front().is_followed());
+    if (ended && failed) events.fail(out_, *failed);
     if (ended && !failed) events.end(out_, endings_of(all));
     if (sender_.silent_too_long() && out_.empty()) events.keep_alive(out_);
     if (!out_.empty()) co_await send_events(all, shown, ended);
