@@ -2,7 +2,7 @@
 //
 // server_state holds the options and the counts, and says whether the server drains or stops. A hub has the
 // list of its shard's connections, tells them four times a second that time has passed, and at once that keys
-// were removed, and keeps the jobs of its WebSockets (net/kept_jobs.h).
+// were removed, and keeps the jobs that outlive their clients (net/kept_jobs.h).
 //
 // Thread safety: server_state from any thread; a hub on its shard only.
 //

@@ -27,6 +27,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     actors::principal who;
     std::uint64_t after;
     ws::follow_wishes how;
+    followed_job::shows what;
   };
   job_feed(std::shared_ptr<server_state> all, actors::executor back, std::weak_ptr<followed_job> to,
            question q)
@@ -71,8 +72,26 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     next_ = static_cast<std::uint32_t>(question_.after);
     begin(home);
     handle_ = stream()->follow([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->give();
+      if (const auto self = weak.lock()) self->look_at_news();
     });
+    look_at_news();
+  }
+
+  void look_at_news() {
+    if (!place_) return;
+    if (question_.what == followed_job::shows::events && !told_admission_) tell_admission();
+    give();
+  }
+
+  void tell_admission() {
+    const actors::job_stream& job = *stream();
+    if (job.state() == phase::pending) return;
+    told_admission_ = true;
+    if (job.model().empty()) return refuse(no_such_job);  // refused, or cancelled before a model took it
+    followed_job::admission how{admitted_job::of(job), job.tokenizer(), {}, 0};
+    if (question_.after == 0) how.prompt_text = job.prompt_text();
+    if (job.log().has_logprobs()) how.characters = characters_of(job.log().text_of(0, next_));
+    tell([how = std::move(how)](followed_job& to) { to.admit(how); });
   }
 
   void begin(const std::shared_ptr<hub>& home) {
@@ -85,6 +104,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     b.created = stream()->created();
     b.tokenizer = stream()->tokenizer();
     b.pause_on_lag = job.pause_on_lag;
+    b.answer = job.answer;
     b.home = home;
     // A follower that is gone by then has not called close(), so this handler does.
     core::insist([&] {
@@ -133,15 +153,21 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
   std::uint32_t next_ = 0;    // number of the job's tokens before the next piece
   std::uint64_t handle_ = 0;  // of the stream's reader
   bool wanted_ = false;       // the follower waits for a piece
+  bool told_admission_ = false;
 };
+
+admitted_job admitted_job::of(const actors::job_stream& job) {
+  const auto warnings = job.warnings();
+  return {job.id(), job.model(), job.fingerprint(), {warnings.begin(), warnings.end()}, job.prompt_tokens()};
+}
 
 std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& id,
                                                  const actors::principal& who, std::uint64_t after,
                                                  const ws::follow_wishes& how,
-                                                 std::function<void()> changed) {
+                                                 std::function<void()> changed, shows what) {
   auto job = std::make_shared<followed_job>(std::move(changed), here.server().service.memory());
   job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here.executor(), job,
-                                          job_feed::question{id, who, after, how});
+                                          job_feed::question{id, who, after, how, what});
   job->feed_->ask(0);
   return job;
 }
@@ -187,10 +213,16 @@ void followed_job::begin(beginning b, std::uint64_t after) {
   changed_();
 }
 
+void followed_job::admit(admission how) {
+  admitted_ = std::move(how);
+  memory_.force(admitted_->prompt_text.size());
+  changed_();
+}
+
 void followed_job::take(actors::token_log piece, std::optional<actors::outcome> ended) {
   waiting_ = false;
   log_.append_part(piece, 0, piece.size());
-  memory_.force(log_.memory());
+  memory_.force(log_.memory() + (admitted_ ? admitted_->prompt_text.size() : 0));
   ended_ = std::move(ended);
   changed_();
 }

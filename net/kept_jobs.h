@@ -1,7 +1,8 @@
-// kept_jobs.h — the jobs of one shard's WebSockets: who follows each job, and how long a job is kept.
+// kept_jobs.h — the jobs of one shard that outlive their client: who follows each job, and how long a job is
+// kept. All jobs of WebSockets are here, and of those over HTTP the ones whose on_disconnect is "continue".
 //
-// A job is kept from its creation. Its followers are lanes, of any socket on any shard (net/job_feed.h). What
-// happens when the last follower leaves:
+// A job is kept from its creation. Its followers are the lanes and the streams of events of any connection on
+// any shard (net/job_feed.h). What happens when the last follower leaves:
 //   - A job that runs is cancelled: at once if the client asked for it, else when the grace is over
 //     (client_settings::detach_grace) and nobody has followed it again.
 //   - A job that has ended stays for client_settings::retain, so that a client can still read its answer.
@@ -38,6 +39,7 @@
 namespace weir::net {
 
 struct server_state;
+struct kept_answer;
 
 // A job and what its client asked of the server beside it. Constant.
 struct kept_job {
@@ -47,6 +49,8 @@ struct kept_job {
   std::string metadata;           // JSON text; empty: none
   bool cancel_when_left = false;  // on_disconnect is "cancel"
   bool pause_on_lag = false;      // on_lag is "pause"
+  // The answer over HTTP whose first choice the job is (net/http/kept_answer.h); else null.
+  std::shared_ptr<const kept_answer> answer = nullptr;
 };
 
 // Why a job cannot be followed. All views are constants.
@@ -98,7 +102,7 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
     std::list<progress>::iterator me_;
   };
 
-  // Keeps a new job. Its first follower is the lane that created it.
+  // Keeps a new job. Its first follower is the connection that created it.
   follower keep(kept_job job);
   // Follows a job again, for a client that has seen `after` tokens.
   std::variant<follower, follow_refusal> follow(const core::job_id& id, const actors::principal& who,

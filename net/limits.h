@@ -40,7 +40,7 @@ struct server_limits : core::client_settings {
   double message_abuse = 256;                // messages over the rate before the socket is closed
   std::chrono::milliseconds silent{40'000};  // nothing received for so long, pings included
   std::chrono::milliseconds closing_notice{30'000};
-  std::size_t followers = 16;  // lanes that follow one job at a time
+  std::size_t followers = 16;  // lanes and streams of events that follow one job at a time
 };
 
 struct request_record;

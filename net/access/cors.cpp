@@ -36,6 +36,7 @@ bool open_to_pages(endpoint to) {
     case endpoint::list_jobs:
     case endpoint::show_job:
     case endpoint::cancel_job:
+    case endpoint::follow_job:
     case endpoint::live:
     case endpoint::ready:
     case endpoint::stats:

@@ -2,8 +2,11 @@
 // or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
+#include <variant>
 
+#include "net/http/event_cursor.h"
 #include "net/http/http_session.h"
+#include "net/http/kept_answer.h"
 #include "net/protocol/anthropic.h"
 #include "net/request_record.h"
 #include "net/submit.h"
@@ -24,10 +27,10 @@ using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
 
 // Logprobs of the tokens `from` to `to` - 1; nullopt: the client did not ask for them. `characters`: number
 // of characters of text before these tokens.
-std::optional<logprobs_part> logprobs_of(const actors::job_stream& job, std::uint32_t from, std::uint32_t to,
-                                         std::uint64_t characters) {
-  if (!job.log().has_logprobs() || !job.tokenizer()) return std::nullopt;
-  return logprobs_part{&job.log(), job.tokenizer().get(), from, to, characters};
+std::optional<logprobs_part> logprobs_of(const actors::token_log& log, const core::tokenizer* of_model,
+                                         std::uint32_t from, std::uint32_t to, std::uint64_t characters) {
+  if (!log.has_logprobs() || !of_model) return std::nullopt;
+  return logprobs_part{&log, of_model, from, to, characters};
 }
 
 // The end of the piece of news that begins at token `from`: bounded in text, ids and logprobs, so that no
@@ -47,6 +50,8 @@ std::string_view take_piece(std::string_view& text) {
   return piece;
 }
 
+}  // namespace
+
 // Encodes answers for OpenAI's routes. The encoder of every dialect has these members, and its events have
 // those of openai::event_writer.
 struct openai_encoder {
@@ -56,6 +61,7 @@ struct openai_encoder {
   bool prompt_logprobs, prompt_alone;   // as in openai::parsed_request
   std::optional<std::uint32_t> scores;  // likeliest tokens beside each of the prompt's, with `echo`
   std::uint32_t n;                      // choices of each prompt
+  std::int64_t created_s = unix_seconds();
   std::string model;  // named by the client; for an answer that was cancelled before a model took it
   std::vector<core::grammar::warning> ignored;
 
@@ -72,14 +78,14 @@ struct openai_encoder {
       scores = static_cast<std::uint32_t>(std::max(*p.request.top_logprobs, std::int64_t{0}));
   }
 
-  openai::answer_head head_of(const actors::job_stream& first) const {
+  openai::answer_head head_of(const admitted_job& first) const {
     openai::answer_head head;
-    head.id = openai::id_of(dialect, first.id());
-    head.created_s = unix_seconds();
-    head.model = first.model().empty() ? model : first.model();
-    head.fingerprint = first.fingerprint();
+    head.id = openai::id_of(dialect, first.id);
+    head.created_s = created_s;
+    head.model = first.model.empty() ? model : first.model;
+    head.fingerprint = first.fingerprint;
     head.warnings = ignored;
-    head.warnings.insert(head.warnings.end(), first.warnings().begin(), first.warnings().end());
+    head.warnings.insert(head.warnings.end(), first.warnings.begin(), first.warnings.end());
     return head;
   }
   reply whole(const jobs& all) const {
@@ -91,7 +97,8 @@ struct openai_encoder {
            .with_ids = with_ids,
            .prompt = job->prompt_text(),
            .prompt_alone = prompt_alone,
-           .logprobs = logprobs_of(*job, 0, prompt_alone ? 0 : job->published(), 0),
+           .logprobs = logprobs_of(job->log(), job->tokenizer().get(), 0,
+                                   prompt_alone ? 0 : job->published(), 0),
            .tokenizer = job->tokenizer().get(),
            .prompt_logprobs = prompt_logprobs};
       if (prompt_alone) show_prompt_alone(c.how);
@@ -100,15 +107,15 @@ struct openai_encoder {
             scored_prompt{job->first_prompt_token(), *c.how.prompt_logprobs, *scores, job->prompt_text()};
     }
     reply r;
-    r.source =
-        std::make_shared<body_parts>(openai::response_body(dialect, head_of(*all.front()), choices, n));
+    const auto head = head_of(admitted_job::of(*all.front()));
+    r.source = std::make_shared<body_parts>(openai::response_body(dialect, head, choices, n));
     return r;
   }
   static void show_prompt_alone(actors::outcome& how) {
     how.output_tokens = 0;
     if (how.reason == core::finish_reason::stop) how.reason = core::finish_reason::length;
   }
-  openai::event_writer events(const actors::job_stream& first) const {
+  openai::event_writer events(const admitted_job& first) const {
     return openai::event_writer(dialect, head_of(first), include_usage, n);
   }
 };
@@ -121,21 +128,30 @@ struct anthropic_encoder {
   std::string request_id;
   std::vector<core::grammar::warning> ignored;
 
-  anthropic::identity identity_of(const actors::job_stream& job) const {
-    return {anthropic::message_id(job.id()), job.model().empty() ? model : job.model(), request_id, ignored};
+  anthropic::identity identity_of(const admitted_job& job) const {
+    return {anthropic::message_id(job.id), job.model.empty() ? model : job.model, request_id, ignored};
   }
   reply whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();
     const std::string_view text = job.log().text_of(0, job.published());
     reply r;
-    r.source =
-        std::make_shared<body_parts>(anthropic::response_body(identity_of(job), text, job.ended(), asked));
+    const auto who = identity_of(admitted_job::of(job));
+    r.source = std::make_shared<body_parts>(anthropic::response_body(who, text, job.ended(), asked));
     return r;
   }
-  anthropic::event_writer events(const actors::job_stream& first) const {
-    return anthropic::event_writer(identity_of(first), first.prompt_tokens(), asked);
+  anthropic::event_writer events(const admitted_job& first) const {
+    return anthropic::event_writer(identity_of(first), first.prompt_tokens, asked);
   }
 };
+
+struct kept_answer {
+  std::variant<openai_encoder, anthropic_encoder> encoder;
+  std::vector<core::job_id> jobs;
+};
+
+std::span<const core::job_id> jobs_of(const kept_answer& a) { return a.jobs; }
+
+namespace {
 
 // The error with which the request is answered: that of the first job that was refused or has failed.
 // nullopt: there is none.
@@ -147,16 +163,27 @@ std::optional<core::error> failure_of(const jobs& all) {
   return std::nullopt;
 }
 
-std::vector<actors::outcome> endings_of(const jobs& all) {
+// The same while the answer is streamed.
+std::optional<core::error> failure_of(std::span<const answer_choice> all) {
+  for (const auto& choice : all)
+    if (auto fault = choice.fault()) return fault;
+  return std::nullopt;
+}
+
+void cancel(const jobs& all) {
+  for (const auto& job : all) job->cancel();
+}
+
+std::vector<actors::outcome> endings_of(std::span<const answer_choice> all) {
   std::vector<actors::outcome> out;
-  for (const auto& job : all) out.push_back(job->ended());
+  for (const auto& choice : all) out.push_back(*choice.ended());
   return out;
 }
 
 }  // namespace
 
 // A job_stream whose job has not ended cancels the job when it is destroyed, so every early return stops the
-// work.
+// work; except of an answer that outlives its client, whose streams are kept.
 asio::awaitable<bool> http_session::complete(openai::dialect d, std::string body) {
   const auto& l = hub_.limits();
   const auto parse = [d, most = l.json_values, strict = l.strict_fields](std::string_view text) {
@@ -170,12 +197,12 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, std::string body
     co_return co_await write(std::move(no));
   }
   const openai_encoder encoder(d, *parsed);
-  const bool streamed = parsed->stream;
+  const answer_wishes how{parsed->stream, parsed->outlives};
   const bool chat = d == openai::dialect::chat;
   submitted all =
       submit(std::move(parsed->request), parsed->n, chat ? "/v1/chat/completions" : "/v1/completions");
   done_with(hub_.server().service, std::move(read));
-  co_return co_await answer_with(encoder, std::move(all), streamed);
+  co_return co_await answer_with(encoder, std::move(all), how);
 }
 
 asio::awaitable<bool> http_session::complete_message(std::string body) {
@@ -193,10 +220,10 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   const actors::request& asked = parsed->request;
   const anthropic_encoder encoder{
       {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->ignored.warnings()};
-  const bool streamed = parsed->stream;
+  const answer_wishes how{parsed->stream, parsed->outlives};
   submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
   done_with(hub_.server().service, std::move(read));
-  co_return co_await answer_with(encoder, std::move(all), streamed);
+  co_return co_await answer_with(encoder, std::move(all), how);
 }
 
 http_session::submitted http_session::submit(actors::request&& asked, std::uint32_t n,
@@ -211,25 +238,48 @@ http_session::submitted http_session::submit(actors::request&& asked, std::uint3
   return jobs;
 }
 
+// Only the first job has the answer: that job's id is the answer's.
+std::vector<kept_jobs::follower> http_session::keep(std::shared_ptr<const kept_answer> answer,
+                                                    const job_list& all) {
+  std::vector<kept_jobs::follower> out;
+  for (const auto& job : all) {
+    kept_job one;
+    one.stream = job;
+    one.owner = from_.who;
+    one.answer = std::exchange(answer, nullptr);
+    out.push_back(hub_.jobs().keep(std::move(one)));
+  }
+  return out;
+}
+
 template <class Encoder>
-asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitted jobs, bool streamed) {
+asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitted jobs, answer_wishes how) {
   if (!jobs) {
     reply no = error_reply(jobs.error());
     co_return co_await write(std::move(no));
   }
   job_list all = std::move(*jobs);
+  std::vector<kept_jobs::follower> kept;
+  if (how.outlives) {
+    auto answer = std::make_shared<kept_answer>(kept_answer{encoder, {}});
+    for (const auto& job : all) answer->jobs.push_back(job->id());
+    kept = keep(std::move(answer), all);
+  }
   const auto settled = [&] {
     if (failure_of(all)) return true;
     return std::ranges::all_of(all, [&](const auto& job) {
-      return job->state() == phase::done || (job->state() == phase::running && streamed);
+      return job->state() == phase::done || (job->state() == phase::running && how.streamed);
     });
   };
   const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
   while (!settled() && !client_gone()) co_await news_->wait();
   if (client_gone()) co_return false;
   const auto failed = failure_of(all);
-  if (!failed && streamed) {
-    co_await stream_events(encoder, all);
+  if (!failed && how.streamed) {
+    std::vector<answer_choice> choices;
+    for (const auto& job : all) choices.emplace_back(job);
+    std::vector<std::uint32_t> from(all.size(), 0);
+    co_await stream_events(encoder, std::move(choices), std::move(from));
     co_await stop_watching();
     co_return state_.goes_on();
   }
@@ -240,7 +290,10 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   } else {
     out = encoder.whole(all);
   }
-  if (failed) all.clear();                              // cancels the other choices
+  if (failed) {
+    cancel(all);
+    all.clear();
+  }
   const bool goes_on = co_await write(std::move(out));  // what the answer was made of is counted until then
   co_return goes_on;
 }
@@ -255,31 +308,46 @@ asio::awaitable<void> http_session::begin_events() {
   sender_.begin_events();
 }
 
-// A choice that fails ends the answer, and its error is the last event. The caller then cancels the other
-// choices by destroying their streams.
+asio::awaitable<void> http_session::stream_kept(const kept_answer& a, std::vector<answer_choice> all,
+                                                std::vector<std::uint32_t> from) {
+  if (const auto* encoder = std::get_if<openai_encoder>(&a.encoder))
+    co_return co_await stream_events(*encoder, std::move(all), std::move(from));
+  co_await stream_events(std::get<anthropic_encoder>(a.encoder), std::move(all), std::move(from));
+}
+
+// A choice that fails ends the answer: the others are cancelled, and the error is the last event. Where the
+// connection follows the choices, what came before the failure is still on its way.
 template <class Encoder>
-asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
+asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::vector<answer_choice> all,
+                                                  std::vector<std::uint32_t> from) {
   co_await begin_events();
-  const auto events = encoder.events(*all.front());
+  const auto events = encoder.events(all.front().admitted());
   std::vector<shown_choice> shown(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    shown[i] = {.tokens = from[i], .sent = from[i], .characters = all[i].characters()};
   out_.clear();
-  for (std::uint32_t i = 0; i < all.size(); ++i) {
-    std::string_view prompt = all[i]->prompt_text();
+  const bool from_start = std::ranges::all_of(from, [](std::uint32_t tokens) { return tokens == 0; });
+  for (std::uint32_t i = 0; from_start && i < all.size(); ++i) {
+    std::string_view prompt = all[i].prompt_text();
     events.open(out_, i, take_piece(prompt));
     while (!prompt.empty() || out_.size() >= body_parts::piece_bytes) {
       co_await send_events(all, shown, false);
       if (!prompt.empty()) events.piece(out_, i, take_piece(prompt), {}, {}, nullptr);
     }
   }
-  for (;;) {
+  if (out_.empty()) out_ = ": begun\n\n";  // clients give up on a server that says nothing for long
+  for (bool cancelled = false;;) {
     bool more = false;  // a choice has more news than one piece
     for (std::uint32_t i = 0; i < all.size(); ++i) {
-      if (show_news(events, *all[i], i, encoder.with_ids, shown[i])) more = true;
+      if (show_news(events, all[i], i, encoder.with_ids, shown)) more = true;
       if (out_.size() >= body_parts::piece_bytes) co_await send_events(all, shown, false);
     }
+    const bool all_shown = std::ranges::all_of(shown, &shown_choice::ended);
     const auto failed = more ? std::nullopt : failure_of(all);
-    const bool ended = failed || std::ranges::all_of(shown, &shown_choice::ended);
-    if (failed) events.fail(out_, *failed);
+    if (failed && !cancelled) std::ranges::for_each(all, &answer_choice::cancel);
+    cancelled = failed.has_value();
+    const bool ended = all_shown || (failed && !all.front().is_followed());
+    if (ended && failed) events.fail(out_, *failed);
     if (ended && !failed) events.end(out_, endings_of(all));
     if (sender_.silent_too_long() && out_.empty()) events.keep_alive(out_);
     if (!out_.empty()) co_await send_events(all, shown, ended);
@@ -289,42 +357,53 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
   sender_.end_events();
 }
 
-asio::awaitable<void> http_session::send_events(const job_list& all, std::span<shown_choice> shown,
-                                                bool last) {
+asio::awaitable<void> http_session::send_events(std::span<const answer_choice> all,
+                                                std::span<shown_choice> shown, bool last) {
   co_await sender_.write_chunk(out_, last);
   note_sent(all, shown);
   out_.clear();
 }
 
-void http_session::note_sent(const job_list& all, std::span<shown_choice> shown) {
+void http_session::note_sent(std::span<const answer_choice> all, std::span<shown_choice> shown) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (shown[i].sent == shown[i].tokens) continue;
-    hub_.counts().sampled_to_sent.add(hub_.server().service.now() - all[i]->sampled_at(shown[i].tokens - 1));
     shown[i].sent = shown[i].tokens;
+    const auto sampled = all[i].sampled_at(shown[i].tokens - 1);
+    if (sampled) hub_.counts().sampled_to_sent.add(hub_.server().service.now() - *sampled);
   }
 }
 
-// Appends to out_ an event for what is new in one choice, or for the first piece of it. Returns whether there
+// Appends to out_ the events of what is new in one choice, or of the first piece of it. Returns whether there
 // is more.
 template <class Events>
-bool http_session::show_news(const Events& events, const actors::job_stream& job, std::uint32_t index,
-                             bool with_ids, shown_choice& shown) {
+bool http_session::show_news(const Events& events, answer_choice& job, std::uint32_t index, bool with_ids,
+                             std::span<shown_choice> all_shown) {
+  shown_choice& shown = all_shown[index];
   if (shown.ended) return false;
-  const std::uint32_t published = job.published(), to = end_of_piece(job.log(), shown.tokens);
-  shown.ended = to == published && job.state() == phase::done;
-  text_.clear();
-  job.text_of(shown.tokens, to, text_);
-  const bool failed = shown.ended && job.ended().fault;
-  if (text_.empty() && to == published && (failed || !shown.ended)) return false;
+  const actors::token_log& log = job.log();
+  const std::uint32_t from = shown.tokens - job.base(), published = log.whole(), to = end_of_piece(log, from);
+  const actors::outcome* const how = to == published ? job.ended() : nullptr;
+  shown.ended = how != nullptr;
+  const bool failed = how && how->fault;
+  const std::string_view text = log.text_of(from, to);
+  if (text.empty() && to == published && (failed || !shown.ended)) {
+    job.used_up(shown.tokens);
+    return false;
+  }
   ids_.clear();
-  for (std::uint32_t i = shown.tokens; with_ids && i < to; ++i) ids_.push_back(job.token_at(i));
-  const auto logprobs = logprobs_of(job, shown.tokens, to, shown.characters);
-  if (logprobs) shown.characters += characters_of(text_);
-  shown.tokens = to;
-  events.piece(out_, index, text_, ids_,
-               shown.ended && !failed ? events.finish(job.ended()) : std::string_view(),
+  for (std::uint32_t i = from; with_ids && i < to; ++i) ids_.push_back(log.id(i));
+  const auto tokenizer = log.has_logprobs() ? job.tokenizer() : nullptr;
+  const auto logprobs = logprobs_of(log, tokenizer.get(), from, to, shown.characters);
+  if (logprobs) shown.characters += characters_of(text);
+  const std::size_t before = out_.size();
+  events.piece(out_, index, text, ids_, how && !failed ? events.finish(*how) : std::string_view(),
                logprobs ? &*logprobs : nullptr);
-  return to < published;
+  shown.tokens += to - from;
+  if (to > from && out_.size() > before)
+    append_event_id(out_, [&](auto add) { std::ranges::for_each(all_shown, add, &shown_choice::tokens); });
+  if (to < published) return true;
+  job.used_up(shown.tokens);
+  return false;
 }
 
 }  // namespace weir::net

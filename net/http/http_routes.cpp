@@ -396,6 +396,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::chat_completions:
     case endpoint::messages:
     case endpoint::follow_models:
+    case endpoint::follow_job:
     case endpoint::add_model:
     case endpoint::change_model:
     case endpoint::remove_model:

@@ -1,6 +1,6 @@
 // http_routes.h — the routes that answer with one reply and no stream, and do not wait for long: everything
-// but completions, messages, the WebSocket, and what waits for models or follows them
-// (net/http/http_models.cpp).
+// but completions, messages, the WebSocket, what waits for models or follows them (net/http/http_models.cpp),
+// and what follows an answer (net/http/http_events.cpp).
 //
 // Thread safety: called on the hub's shard.
 #pragma once

@@ -13,6 +13,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "net/http/answer_choice.h"
 #include "net/http/http_gate.h"
 #include "net/http/http_routes.h"
 #include "net/http/http_sender.h"
@@ -61,12 +62,21 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // the request's path, a constant.
   using submitted = boost::system::result<job_list, key_refusal>;
   submitted submit(actors::request&& asked, std::uint32_t n, std::string_view route);
+  struct answer_wishes {
+    bool streamed, outlives;  // as openai::parsed_request
+  };
   // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder).
   template <class Encoder>
-  boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, bool streamed);
-  // Writes events until the jobs have ended or the client is gone.
+  boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, answer_wishes how);
+  // Keeps the jobs of an answer that outlives its client, until all that follow them are gone.
+  std::vector<kept_jobs::follower> keep(std::shared_ptr<const kept_answer> answer, const job_list& all);
+  // Writes events until the jobs have ended or the client is gone. `from`: tokens of each choice that the
+  // client has.
   template <class Encoder>
-  boost::asio::awaitable<void> stream_events(const Encoder& encoder, const job_list& all);
+  boost::asio::awaitable<void> stream_events(const Encoder& encoder, std::vector<answer_choice> all,
+                                             std::vector<std::uint32_t> from);
+  boost::asio::awaitable<void> stream_kept(const kept_answer& a, std::vector<answer_choice> all,
+                                           std::vector<std::uint32_t> from);
   // Sends the header of an answer of server-sent events.
   boost::asio::awaitable<void> begin_events();
   struct shown_choice {
@@ -75,11 +85,21 @@ class http_session : public std::enable_shared_from_this<http_session> {
     bool ended = false;
   };
   template <class Events>
-  bool show_news(const Events& events, const actors::job_stream& job, std::uint32_t index, bool with_ids,
-                 shown_choice& shown);
+  bool show_news(const Events& events, answer_choice& job, std::uint32_t index, bool with_ids,
+                 std::span<shown_choice> all_shown);
   // Writes out_, and empties it.
-  boost::asio::awaitable<void> send_events(const job_list& all, std::span<shown_choice> shown, bool last);
-  void note_sent(const job_list& all, std::span<shown_choice> shown);
+  boost::asio::awaitable<void> send_events(std::span<const answer_choice> all, std::span<shown_choice> shown,
+                                           bool last);
+  void note_sent(std::span<const answer_choice> all, std::span<shown_choice> shown);
+
+  // http_events.cpp
+  // Follows an answer that outlives its client, as events.
+  boost::asio::awaitable<bool> follow_answer(const request& r, const route_match& route);
+  // Writes the events of an answer whose first job is `first`.
+  boost::asio::awaitable<bool> follow_choices(std::shared_ptr<followed_job> first,
+                                              std::vector<std::uint32_t> from, std::string_view field);
+  std::shared_ptr<followed_job> follow(const core::job_id& id, std::uint32_t after);
+  boost::asio::awaitable<bool> refuse_follower(const follow_refusal& no, std::string_view field);
 
   // http_models.cpp
   boost::asio::awaitable<bool> carry_out(const route_match& route, std::string body);
@@ -134,7 +154,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   bool events_began_ = false;  // in answer to this request: nothing else may be written any more
   // When a client that has said all is asked again; unset: none is, or its answer has begun.
   std::optional<std::chrono::steady_clock::time_point> probe_at_;
-  std::string out_, text_;  // of a stream, kept so that they need not grow again
+  std::string out_;  // of a stream, kept so that it need not grow again
   std::vector<core::token_id> ids_;
 };
 

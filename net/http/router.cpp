@@ -34,8 +34,9 @@ constexpr route routes[] = {
     {"POST", "/v1/tokenize", endpoint::tokenize},
     {"POST", "/v1/detokenize", endpoint::detokenize},
     {"GET", "/v1/jobs", endpoint::list_jobs},
-    {"GET", "/v1/jobs/{id}", endpoint::show_job},
-    {"DELETE", "/v1/jobs/{id}", endpoint::cancel_job},
+    {"GET", "/v1/jobs/{job}/events", endpoint::follow_job},
+    {"GET", "/v1/jobs/{job}", endpoint::show_job},
+    {"DELETE", "/v1/jobs/{job}", endpoint::cancel_job},
     {"GET", "/v1/stats", endpoint::stats},
     {"GET", "/metrics", endpoint::metrics},
     {"GET", "/health", endpoint::ready},
@@ -68,11 +69,15 @@ std::string percent_decode(std::string_view text) {
 // The id in a path that fits `pattern`, without a slash at its end, or "" if the pattern has none; nullopt:
 // the path does not fit.
 std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
-  auto brace = pattern.find('{');
+  const auto brace = pattern.find('{');
   if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
   if (path.size() <= brace || !path.starts_with(pattern.substr(0, brace))) return std::nullopt;
   path.remove_prefix(brace);
   if (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const std::string_view behind = pattern.substr(pattern.find('}') + 1);
+  if (path.size() <= behind.size() || !path.ends_with(behind)) return std::nullopt;
+  path.remove_suffix(behind.size());
+  if (pattern.substr(brace).starts_with("{job}") && path.find('/') != path.npos) return std::nullopt;
   return percent_decode(path);
 }
 
@@ -88,23 +93,6 @@ std::optional<route_match> match(const route& r, std::string_view asked, std::st
   other.allow += r.method;
   if (r.method == "GET") other.allow += ", HEAD";
   return std::nullopt;
-}
-
-// The value of a parameter of a target's query, percent-decoded; empty: there is none. A + is a +, since
-// names of models have it.
-std::string parameter_of(std::string_view target, std::string_view name) {
-  const auto begin = target.find('?');
-  if (begin == target.npos) return {};
-  std::string_view query = target.substr(begin + 1);
-  query = query.substr(0, query.find('#'));
-  while (!query.empty()) {
-    const auto end = query.find('&');
-    const std::string_view one = query.substr(0, end);
-    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=')
-      return percent_decode(one.substr(name.size() + 1));
-    query = end == query.npos ? std::string_view() : query.substr(end + 1);
-  }
-  return {};
 }
 
 // The path as the table of routes has it: without doubled slashes and a slash at the end. Clients make these
@@ -151,6 +139,21 @@ std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find_first_of("?#"));
 }
 
+std::string query_parameter(std::string_view target, std::string_view name) {
+  const auto begin = target.find('?');
+  if (begin == target.npos) return {};
+  std::string_view query = target.substr(begin + 1);
+  query = query.substr(0, query.find('#'));
+  while (!query.empty()) {
+    const auto end = query.find('&');
+    const std::string_view one = query.substr(0, end);
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=')
+      return percent_decode(one.substr(name.size() + 1));
+    query = end == query.npos ? std::string_view() : query.substr(end + 1);
+  }
+  return {};
+}
+
 bool is_for_metrics(std::string_view target) {
   const std::string_view path = path_of(target);
   return path == "/metrics" || path == "/health" || path.starts_with("/health/");
@@ -159,7 +162,7 @@ bool is_for_metrics(std::string_view target) {
 found_route find_route(std::string_view method, std::string_view target) {
   auto found = find_path(method == "HEAD" ? "GET" : method, path_of(target));
   auto* route = std::get_if<route_match>(&found);
-  if (route && route->to == endpoint::model_props) route->id = parameter_of(target, "model");
+  if (route && route->to == endpoint::model_props) route->id = query_parameter(target, "model");
   return found;
 }
 

@@ -1,6 +1,7 @@
 // router.h — finds the endpoint of a request: in the table of all routes, and among the files of the page.
 //
-// A pattern that ends in {id} matches the rest of the path, percent-decoded. A route for GET serves HEAD too.
+// A pattern that ends in {id} matches the rest of the path, and {job} a part of it without a slash; both are
+// percent-decoded. A route for GET serves HEAD too.
 // Where nothing is at a path, doubled slashes, a slash at its end and a missing /v1 are forgiven.
 // Routes of admins load and unload models, or show how they stand (net/access/admin_gate.h).
 // Pure functions: any thread.
@@ -29,6 +30,7 @@ enum class endpoint {
   list_jobs,
   show_job,
   cancel_job,
+  follow_job,  // events
   live,
   ready,
   stats,
@@ -48,7 +50,7 @@ constexpr bool is_for_admins(endpoint e) noexcept { return e >= endpoint::list_a
 
 struct route_match {
   endpoint to = endpoint::asset;
-  // The part of the path that {id} matches; of model_props the parameter `model`; else empty.
+  // The part of the path that {id} or {job} matches; of model_props the parameter `model`; else empty.
   std::string id;
 };
 struct wrong_method {
@@ -62,6 +64,10 @@ found_route find_route(std::string_view method, std::string_view target);
 
 // Whether an entrance for metrics alone serves this target: /metrics, and whatever is under /health.
 bool is_for_metrics(std::string_view target);
+
+// The value of a parameter of a target's query, percent-decoded; empty: there is none. A + is a +, since
+// names of models have it.
+std::string query_parameter(std::string_view target, std::string_view name);
 
 // The path of a request target, without scheme, host, query and fragment. It is not decoded.
 std::string_view path_of(std::string_view target);

@@ -12,7 +12,9 @@
 //    one before it, the stream ends with the error `gap` or `repeat` instead of with wrong text.
 // 3. A lost socket is dialled again by itself, and its streams are resumed after their last token. A request
 //    whose fate is unknown is never sent twice: a job does not run twice. A refused key or origin is final.
-// 4. Frames of a stream that is over are ignored: tokens may still be on their way when it is cancelled.
+// 4. A page that is seen again, or a device that is online again, waits neither for the next attempt nor for a
+//    dead socket to be noticed.
+// 5. Frames of a stream that is over are ignored: tokens may still be on their way when it is cancelled.
 
 const protocol = "weir.v1";
 const first_retry_ms = 250; // the longest wait before the first new attempt; doubles with each
@@ -66,6 +68,7 @@ export class Client extends Emitter {
   #lanes = 0; // a lane's number is never used twice
   #failures = 0;
   #timer = 0; // until the next attempt
+  #awake = ({ type }) => (type === "visibilitychange" && document.hidden) || this.#look_up();
 
   constructor(url, { token, WebSocket = globalThis.WebSocket } = {}) {
     super();
@@ -73,6 +76,7 @@ export class Client extends Emitter {
     this.#url = socket_url(url);
     this.#token = token;
     this.#WebSocket = WebSocket;
+    listen(this.#awake, "addEventListener");
     this.#dial();
   }
 
@@ -228,6 +232,12 @@ export class Client extends Emitter {
 
   // ---- connections
 
+  /** The page may have slept: a dead socket has told nobody, and the time of the next attempt means nothing. */
+  #look_up() {
+    this.retry();
+    for (const link of [this.#link, ...this.#leaving]) link?.check();
+  }
+
   async #dial() {
     clearTimeout(this.#timer);
     const link = new Link({
@@ -330,6 +340,7 @@ export class Client extends Emitter {
 
   #become(state, more = {}) {
     this.state = state;
+    if (state === "closed") listen(this.#awake, "removeEventListener");
     this.emit("state", { state, ...more });
   }
 }
@@ -342,6 +353,7 @@ class Link {
   #socket = null;
   #timer; // waits for session.created, then for the next ping
   #heard = false;
+  #checked = false; // the next ping is waited for as check() says
   #over = false;
 
   constructor(on) {
@@ -370,6 +382,13 @@ class Link {
     this.#ping();
   }
 
+  /** Asks at once whether the server still answers. */
+  check() {
+    if (this.opened_at === 0 || this.#over || this.#checked) return;
+    this.#ping(alive_within_ms);
+    this.#checked = true;
+  }
+
   fail(error) {
     if (this.#over) return;
     this.drop();
@@ -395,14 +414,14 @@ class Link {
     this.#on.frame(frame);
   }
 
-  #ping() {
+  #ping(answer_ms = ping_every_ms) {
     clearTimeout(this.#timer);
-    this.#heard = false;
+    this.#heard = this.#checked = false;
     this.send({ type: "ping", ts: Math.round(performance.now()) });
     this.#timer = setTimeout(() => {
       if (this.#heard) this.#ping();
       else this.fail({ code: "connection_lost", message: "The server has stopped answering." });
-    }, ping_every_ms);
+    }, answer_ms);
   }
 }
 
@@ -791,6 +810,12 @@ async function is_alive(url) {
 /** @returns {Result} */
 function failed(error) {
   return { status: "failed", finish_reason: "error", error };
+}
+
+/** Calls `awake` when the page is shown or seen again, or the device is online again; or no longer does. */
+function listen(awake, how) {
+  globalThis.document?.[how]("visibilitychange", awake);
+  for (const event of ["pageshow", "online"]) globalThis[how]?.(event, awake);
 }
 
 function window_of({ window }) {

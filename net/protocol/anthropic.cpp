@@ -148,6 +148,13 @@ core::result<void> read_stream(const std::string& name, const json::value& v, pa
   return {};
 }
 
+core::result<void> read_end_of_client(const std::string& name, const json::value& v, parsed_request& p) {
+  auto cancel = read_on_disconnect(name, v);
+  if (!cancel) return cancel.error();
+  p.outlives = !*cancel;
+  return {};
+}
+
 core::result<void> read_stop_sequences(const std::string& name, const json::value& v, parsed_request& p) {
   if (!v.is_array()) return bad_param(name, "{} must be an array of strings, not {}", name, kind_of(v));
   for (const json::value& item : v.get_array()) {
@@ -189,7 +196,7 @@ struct own_field {
 constexpr own_field own_fields[] = {
     {"stream", read_stream},       {"stop_sequences", read_stop_sequences},
     {"metadata", check_metadata},  {"service_tier", check_service_tier},
-    {"cache_control", check_hint},
+    {"cache_control", check_hint}, {"on_disconnect", read_end_of_client},
 };
 
 core::result<void> read_field(std::string_view name, const json::value& v, parsed_request& p) {

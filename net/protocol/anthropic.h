@@ -27,6 +27,7 @@ enum class route { messages, count_tokens };
 struct parsed_request {
   actors::request request;
   bool stream = false;
+  bool outlives = false;  // as in openai::parsed_request
   ignored_fields ignored;
 };
 

@@ -157,6 +157,21 @@ core::result<void> check_number_of_choices(const parsed_request& p) {
                          prompts, p.n, most_choices_in_all);
 }
 
+core::result<void> read_end_of_client(std::string_view name, const json::value& v, parsed_request& p) {
+  auto cancel = read_on_disconnect(name, v);
+  if (!cancel) return cancel.error();
+  p.outlives = !*cancel;
+  return {};
+}
+
+// An answer that outlives its client is read again as events, which have nothing of the prompt's logprobs.
+core::result<void> judge_outlives(const parsed_request& p) {
+  if (!p.outlives || (!p.request.prompt_logprobs && !p.prompt_alone)) return {};
+  return core::bad_param("on_disconnect",
+                         "on_disconnect \"continue\" goes with an answer that can be streamed: without "
+                         "prompt_logprobs, echo beside logprobs, and max_tokens 0");
+}
+
 core::result<void> read_service_tier(std::string_view name, const json::value& v) {
   auto tier = read_string(name, v);
   if (!tier) return tier.error();
@@ -220,6 +235,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   if (name == "stream_options") return read_stream_options(v, p);
   if (name == "return_token_ids") return read_flag(p.return_token_ids, name, v);
   if (name == "echo" && !chat) return read_flag(p.request.echo, name, v);
+  if (name == "on_disconnect") return read_end_of_client(name, v, p);
   if (name == "prompt_logprobs") return read_prompt_logprobs(name, v, p);
   if (name == "max_completion_tokens" && chat) return read_max_completion_tokens(name, v, p.request);
   return read_foreign(name, v, p);
@@ -294,6 +310,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   if (p.stream && p.request.prompt_logprobs)
     return core::bad_param("prompt_logprobs", "prompt_logprobs goes with an answer that is not streamed");
   if (auto read = read_echo(p); !read) return read.error();
+  if (auto fine = judge_outlives(p); !fine) return fine.error();
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

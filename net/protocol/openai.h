@@ -34,6 +34,7 @@ struct parsed_request {
   bool prompt_logprobs = false;  // each choice has those of the prompt as vLLM's field of this name
   // The answer is the prompt alone, for max_tokens 0. The job draws one token, which nobody is shown.
   bool prompt_alone = false;
+  bool outlives = false;  // on_disconnect is "continue": the jobs go on when their client is lost
   ignored_fields ignored;
 };
 

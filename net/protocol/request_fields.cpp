@@ -336,6 +336,11 @@ core::result<void> read_template_fields(const json::object& o, actors::request& 
   return {};
 }
 
+core::result<bool> read_on_disconnect(std::string_view name, const json::value& v) {
+  if (v == "continue" || v == "cancel") return v == "cancel";
+  return core::bad_param(std::string(name), "{} must be \"continue\" or \"cancel\"", name);
+}
+
 core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v) {
   auto wide = read_integers(name, v);
   if (!wide) return wide.error();

@@ -36,6 +36,8 @@ core::result<core::conversation> read_messages(std::string_view name, const json
 // chat_template_kwargs, add_generation_prompt, continue_final_message. REQUIRES: `r.input` is set. Error:
 // invalid_param, also for such a field where the input is no conversation.
 core::result<void> read_template_fields(const json::object& o, actors::request& r);
+// Reads `on_disconnect`: "continue" or "cancel". True: the latter.
+core::result<bool> read_on_disconnect(std::string_view name, const json::value& v);
 // Reads an array of integers that fit the type of a token id. The vocabulary is not known here.
 core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v);
 

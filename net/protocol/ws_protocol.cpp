@@ -76,8 +76,8 @@ core::result<bool> read_choice(std::string_view name, const json::value& v, cons
   return core::bad_param(std::string(name), "{} must be \"{}\" or \"{}\"", name, first, second);
 }
 
-core::result<void> read_on_disconnect(std::string_view name, const json::value& v, response_create& c) {
-  auto cancel = read_choice(name, v, "continue", "cancel");
+core::result<void> read_end_of_socket(std::string_view name, const json::value& v, response_create& c) {
+  auto cancel = read_on_disconnect(name, v);
   if (!cancel) return cancel.error();
   c.cancel_on_disconnect = *cancel;
   return {};
@@ -152,7 +152,7 @@ constexpr create_field create_fields[] = {
     {"type", read_elsewhere},
     {"id", read_elsewhere},
     {"input", read_input_field},
-    {"on_disconnect", read_on_disconnect},
+    {"on_disconnect", read_end_of_socket},
     {"on_lag", read_on_lag},
     {"metadata", read_metadata},
 };

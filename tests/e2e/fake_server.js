@@ -54,6 +54,7 @@ export async function start_fake({
     /** What answers a resume in place of the job: an error frame's fields. */ refuse_resume: undefined,
     /** Answers upgrades with 403. */ refuse_upgrades: false,
     /** By browser token: the request for it. */ tokens: new Map(),
+    /** Sends nothing more, and hears everything, as a peer whose network is gone. */ mute: false,
     /** Which models are there. */ models: ["story-teller", "sim"],
     /** What /v1/stats says of a load: {model, done, total}. */ loading: undefined,
     /** What else /v1/stats says. */ stats: busy,
@@ -169,7 +170,7 @@ function session(ws, plan, server, frames = Infinity) {
   const { received, jobs } = server;
   const lanes = new Map(); // by id: {job, follower}
   const send = (frame) => {
-    if (ws.readyState !== ws.OPEN) return;
+    if (ws.readyState !== ws.OPEN || server.mute) return;
     if (frames-- > 0) ws.send(JSON.stringify(frame));
     else ws.terminate();
   };

@@ -118,7 +118,8 @@ describe("openai: other clients", { skip }, () => {
     const streamed = body.replace("{", '{"stream":true,');
     const to = [`${baseURL}/chat/completions`, "-d", streamed];
     const { stdout: events } = await curl("curl", [...head, "-N", ...to]);
-    const data = events.trimEnd().split("\n\n").map((line) => line.replace(/^data: /, ""));
+    const lines = events.split("\n").filter((line) => line.startsWith("data: "));
+    const data = lines.map((line) => line.slice(6));
     assert.equal(data.pop(), "[DONE]");
     const said = data.map((text) => JSON.parse(text).choices[0].delta.content ?? "");
     assert.equal(said.join(""), "42");

@@ -196,6 +196,70 @@ function storage(room = Infinity) {
   };
 }
 
+/** The events of a page, whose targets are made for the time of a test. */
+function page_of(t) {
+  const window = new EventTarget();
+  globalThis.document = Object.assign(new EventTarget(), { hidden: false });
+  for (const how of ["addEventListener", "removeEventListener"])
+    globalThis[how] = (...listening) => window[how](...listening);
+  t.after(() => {
+    for (const name of ["document", "addEventListener", "removeEventListener"]) delete globalThis[name];
+  });
+  return {
+    say: (name) => (name === "visibilitychange" ? document : window).dispatchEvent(new Event(name)),
+  };
+}
+
+for (const event of ["visibilitychange", "pageshow", "online"]) {
+  test(`${event}: an attempt that waits is made at once`, async (t) => {
+    const page = page_of(t);
+    const server = await fake({ plan: say(...long) });
+    const client = client_of(server);
+    const stream = client.create({ input: "" });
+    await arrived(stream, 10);
+    server.refuse_upgrades = true;
+    server.drop();
+    await state(client, ({ state }) => state === "waiting");
+    document.hidden = true;
+    page.say("visibilitychange");
+    assert.equal(client.state, "waiting", "nobody sees the page");
+    document.hidden = event === "online"; // which counts for a hidden page, too
+    server.refuse_upgrades = false;
+    page.say(event);
+    assert.equal(client.state, "connecting");
+    assert.equal((await stream.done).status, "completed");
+    assert.equal(text_of(stream), whole);
+    assert.equal(frames_of(server, "response.create").length, 1);
+    client.close();
+    page.say(event);
+    assert.equal(client.state, "closed");
+  });
+
+  test(`${event}: a connection that is open is asked at once, and left if nobody answers`, async (t) => {
+    const page = page_of(t);
+    const server = await fake({ plan: say(...long), hold_at: 20 });
+    const client = client_of(server);
+    const stream = client.create({ input: "" });
+    await arrived(stream, 20);
+    const pings = () => frames_of(server, "ping").length;
+    const before = pings();
+    page.say(event);
+    page.say(event);
+    while (pings() === before) await pause(1);
+    await pause(50);
+    assert.equal(client.state, "open", "the server has answered");
+    assert.ok(pings() <= before + 2, "one question is enough");
+    server.mute = true;
+    page.say(event);
+    const { error } = await state(client, ({ state }) => state === "waiting");
+    assert.equal(error.code, "connection_lost");
+    server.mute = false;
+    server.release();
+    assert.equal((await stream.done).status, "completed");
+    assert.equal(text_of(stream), whole);
+  });
+}
+
 test("a remembered stream goes on after a reload, with few writes", async (t) => {
   globalThis.sessionStorage = storage();
   t.after(() => delete globalThis.sessionStorage);

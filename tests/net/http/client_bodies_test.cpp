@@ -8,6 +8,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/sse.h"
 
 namespace weir::tests::client_bodies_test {
 namespace {
@@ -25,8 +26,7 @@ names ignored_in(const json::value& answer) {
 }
 
 json::value first_event(const http_answer& a) {
-  REQUIRE(a.body().starts_with("data: "));
-  return json::parse(a.body().substr(6, a.body().find("\n\n") - 6));
+  return json::parse(event_data(a.body()).at(0));
 }
 
 // An answer that is whole: its text, and the unknown fields that it names.

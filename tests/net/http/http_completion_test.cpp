@@ -6,28 +6,16 @@
 #include "tests/support/http_client.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/sse.h"
 #include "tests/support/ws_client.h"
 
 namespace weir::tests::http_completion_test {
 namespace {
 
-// The payloads of `data:` lines in a stream's body.
-std::vector<std::string> events_of(std::string_view body) {
-  std::vector<std::string> out;
-  while (!body.empty()) {
-    const auto end = body.find("\n\n");
-    REQUIRE(end != body.npos);
-    REQUIRE(body.starts_with("data: "));
-    out.emplace_back(body.substr(6, end - 6));
-    body.remove_prefix(end + 2);
-  }
-  return out;
-}
-
 // The text of each choice of a stream.
 std::vector<std::string> streamed_texts(std::string_view body, std::size_t choices) {
   std::vector<std::string> texts(choices);
-  for (const auto& e : events_of(body)) {
+  for (const auto& e : event_data(body)) {
     if (e == "[DONE]") continue;
     const auto event = boost::json::parse(e);
     for (const auto& c : event.at("choices").as_array())
@@ -161,7 +149,7 @@ TEST_CASE("http: a streamed completion's pieces join to the same text, then usag
   CHECK(a.header("Content-Type") == "text/event-stream");
   CHECK(a.header("Cache-Control") == "no-store");
   CHECK(a.header("X-Accel-Buffering") == "no");
-  auto events = events_of(a.body());
+  auto events = event_data(a.body());
   REQUIRE(events.size() >= 3);
   CHECK(events.back() == "[DONE]");
   events.pop_back();
@@ -187,7 +175,7 @@ TEST_CASE("http: a streamed completion's pieces join to the same text, then usag
       c.post("/v1/chat/completions",
              R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2,"stream":true})");
   std::string said;
-  for (const auto& e : events_of(chat.body())) {
+  for (const auto& e : event_data(chat.body())) {
     if (e == "[DONE]") continue;
     said += std::string_view(boost::json::parse(e).at("choices").at(0).at("delta").at("content").as_string());
   }
@@ -264,7 +252,7 @@ TEST_CASE("http: a choice that fails ends the answer: an error as data, or the s
     if (!stream) {
       CHECK(a.error().at("type") == "server_error");
     } else {
-      const auto events = events_of(a.body());
+      const auto events = event_data(a.body());
       REQUIRE(events.size() > 2);
       CHECK(events.back() == "[DONE]");
       const auto error = boost::json::parse(events[events.size() - 2]).at("error");
@@ -327,7 +315,7 @@ TEST_CASE("http: HTTP/1.0 gets its stream without chunks, until the connection e
                   body.size(), body));
   auto a = c.read();
   CHECK(a.status == 200);
-  CHECK(events_of(a.body()).back() == "[DONE]");
+  CHECK(event_data(a.body()).back() == "[DONE]");
 }
 
 TEST_CASE("http: a client that goes away takes its job along") {

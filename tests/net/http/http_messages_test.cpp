@@ -7,6 +7,7 @@
 
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/sse.h"
 
 namespace weir::tests::http_messages_test {
 namespace {
@@ -18,13 +19,9 @@ std::string body_of(std::string_view fields, std::string_view content = "hi") {
 // The events of a stream, each of which has the type that its name says.
 std::vector<boost::json::object> events_of(std::string_view stream) {
   std::vector<boost::json::object> out;
-  while (!stream.empty()) {
-    const auto data = stream.find("\ndata: "), end = stream.find("\n\n");
-    REQUIRE(stream.starts_with("event: "));
-    REQUIRE(data < end);
-    out.push_back(boost::json::parse(std::string(stream.substr(data + 7, end - data - 7))).as_object());
-    REQUIRE(stream.substr(7, data - 7) == std::string_view(out.back().at("type").as_string()));
-    stream.remove_prefix(end + 2);
+  for (const auto& e : whole_events(stream)) {
+    out.push_back(boost::json::parse(e.data).as_object());
+    REQUIRE(e.type == std::string_view(out.back().at("type").as_string()));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "net/protocol/ws_protocol.h"
 #include "tests/support/golden.h"
 #include "tests/support/http_client.h"
+#include "tests/support/sse.h"
 #include "tests/support/toy_directory.h"
 #include "tests/support/toy_tokenizer.h"
 #include "tests/support/ws_talk.h"
@@ -173,11 +174,8 @@ namespace {
 // The payloads of a stream's events, without [DONE].
 std::vector<boost::json::object> events_of(std::string_view body) {
   std::vector<boost::json::object> out;
-  for (std::size_t at = 0, end; (end = body.find("\n\n", at)) != body.npos; at = end + 2) {
-    const auto line = body.substr(at + 6, end - at - 6);
-    if (line != "[DONE]")
-      out.push_back(boost::json::parse(boost::json::string_view(line.data(), line.size())).as_object());
-  }
+  for (const auto& data : event_data(body))
+    if (data != "[DONE]") out.push_back(boost::json::parse(data).as_object());
   return out;
 }
 

@@ -1,0 +1,18 @@
+// kept_answer.h — what is kept of an answer over HTTP whose jobs outlive its client, beside the jobs: how it is
+// encoded, so that GET /v1/jobs/{id}/events goes on with the same events (net/http/http_completion.cpp).
+//
+// Thread safety: constant; any thread.
+#pragma once
+
+#include <span>
+
+#include "core/job.h"
+
+namespace weir::net {
+
+struct kept_answer;
+
+// The jobs of all choices, in the order of their indices.
+std::span<const core::job_id> jobs_of(const kept_answer& a);
+
+}  // namespace weir::net
