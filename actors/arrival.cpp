@@ -95,7 +95,7 @@ core::result<void> add_jobs(arrival& a, core::job job, std::size_t first, std::s
   for (std::uint32_t i = 0; i < count; ++i)
     if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
   if (wanted.empty()) return {};
-  if (auto ok = take_prompt(job, a.asked, *a.model, at); !ok) return ok;
+  if (auto ok = take_prompt(job, a.asked, a.prepared, *a.model, at); !ok) return ok;
   const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
   const std::uint64_t each =
       own_bytes(job, a.asked, *a.model) + mask_bytes(job, *a.model) + (text ? text->size() : 0);
@@ -237,6 +237,19 @@ bool arrival::abandoned() const {
   return std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); });
 }
 
+bool arrival::prepare(core::turn& at) {
+  if (abandoned()) return false;  // the streams have ended
+  auto known = actors::prepare(asked, *model, at);
+  if (!known) {
+    refuse(known.error());
+    return false;
+  }
+  prepared = std::move(*known);
+  if (!prepared.prompt || memory.resize(memory.bytes() + prepared.prompt->text.size())) return true;
+  refuse(no_memory_for_clients());
+  return false;
+}
+
 bool arrival::constraint_is_ready() {
   if (!asked.constraint || constraint) return true;
   constraint = model->constraints->known(*asked.constraint, asked.constraint_param);
@@ -285,7 +298,9 @@ void arrival::bring_in(core::turn& at) {
     core::insist([&] {
       boost::asio::post(s->shard,
                         [s = s, by = model, in = *in, ahead, text = m.prompt_text,
-                         unmet = all->constraint.warnings] { s->admitted(by, in, ahead, text, unmet); });
+                         unmet = all->constraint.warnings, parts = prepared.answer] {
+                          s->admitted(by, in, ahead, text, unmet, parts);
+                        });
     });
   }
 }

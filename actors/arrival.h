@@ -11,6 +11,7 @@
 
 #include "actors/constraint_store.h"
 #include "actors/job_state.h"
+#include "actors/make_job.h"
 #include "actors/request.h"
 #include "actors/served_model.h"
 #include "core/memory/account.h"
@@ -44,12 +45,16 @@ struct arrival {
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::optional<core::result<compiled_constraint>> constraint;    // of the request; set before bring_in()
+  prepared_request prepared;       // set by prepare()
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
   std::uint64_t bytes = 0;  // input_bytes() of `asked`, as it came
 
   // Whether all choices were cancelled: nobody waits for the request.
   bool abandoned() const;
+  // Finds out what is known of the answer before its prompt is tokenised. false: the request was refused, or
+  // nobody waits for it. To be called first.
+  bool prepare(core::turn& at);
   // Whether no constraint has to be compiled: there is none, or it was compiled or refused before.
   bool constraint_is_ready();
   // Compiles the constraint. false: another request's task compiles it, and calls `settled` at the end; then

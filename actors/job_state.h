@@ -30,6 +30,7 @@
 #include "actors/token_log.h"
 #include "core/delays.h"
 #include "core/memory/account.h"
+#include "core/text/answer/reader.h"
 #include "core/text/detokenizer.h"
 #include "core/token_sink.h"
 
@@ -85,16 +86,21 @@ struct job_stream::state_block final : core::token_sink, waker {
   // Moves one token from the job's queue into the log. False: the queue is empty.
   bool take_token();
   void keep(const core::token& t);
+  // Gives ids to calls that the model gave none: a function of the job's id and the number of the call.
+  void name_calls();
+  // The answer has ended: what was held back is text.
+  void close_log();
   // The same as take_news(), but an exception ends the job with an error and tells the owner to cancel it.
   void take_news_or_end();
   // Charges the current size of the log to `memory`.
   void count_log() noexcept;
   // The job was submitted to this place of a model, with `position` jobs queued ahead of it. `prompt_text`:
-  // see job_stream::prompt_text(). `warnings`: see job_stream::warnings(). If the job has ended meanwhile,
-  // its owner is told to cancel it.
+  // see job_stream::prompt_text(). `warnings`: see job_stream::warnings(). `parts`: how the answer
+  // is taken apart; null: it is one text. If the job has ended meanwhile, its owner is told to cancel it.
   void admitted(std::shared_ptr<const served_model> by, std::shared_ptr<const model_place> at,
                 std::uint32_t position, std::shared_ptr<const std::string> prompt_text = nullptr,
-                std::shared_ptr<const constraint_warnings> warnings = nullptr);
+                std::shared_ptr<const constraint_warnings> warnings = nullptr,
+                std::shared_ptr<const core::answer_plan> parts = nullptr);
   // Ends a pending job as refused; no effect in any other phase, or on a job that cancel() ends.
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
@@ -171,6 +177,9 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::list<follower> readers;  // a list, because readers may come and go inside changed()
   token_log log;
   std::optional<core::detokenizer> text;      // set by admitted()
+  std::optional<core::answer_reader> parts;   // set by admitted(); none: the answer is one text
+  std::string characters;                     // for `parts`: of one token
+  std::size_t named_calls = 0;                // calls that have an id
   std::shared_ptr<const served_model> model;  // set by admitted()
   std::shared_ptr<const model_place> place;   // set by admitted(): where the model runs the job
   std::uint32_t queue_position = 0;           // set by admitted()

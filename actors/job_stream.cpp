@@ -1,5 +1,7 @@
 #include "actors/job_stream.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/post.hpp>
 #include <exception>
 
@@ -177,9 +179,12 @@ void job_stream::state_block::take_news() {
   if (log.size() > 0) count_output(taken, created + std::chrono::microseconds(log.at_us(log.size() - 1)));
   count_log();
   if (!ended) return changed();
-  text->flush(log.text());
-  log.close();
-  end(outcome_of(how_it_ended, created));
+  close_log();
+  outcome o = outcome_of(how_it_ended, created);
+  o.reasoning_tokens = log.reasoning_tokens();
+  o.calls = log.whole_calls();
+  o.parts = log.parts();
+  end(std::move(o));
 }
 
 bool job_stream::state_block::take_token() {
@@ -197,8 +202,39 @@ bool job_stream::state_block::take_token() {
 }
 
 void job_stream::state_block::keep(const core::token& t) {
-  const bool whole = text->push(t.id, log.text());
+  bool whole = true;
+  if (parts) {
+    characters.clear();
+    whole = text->push(t.id, characters);
+    parts->take(log.size(), t.id, characters, log.text(), log.marks());
+    whole = whole && parts->settled();
+    name_calls();
+  } else {
+    whole = text->push(t.id, log.text());
+  }
   log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
+}
+
+// A short id of the model's may come again in the same conversation.
+void job_stream::state_block::name_calls() {
+  constexpr std::size_t shortest_id = 9;
+  auto& calls = log.marks().calls;
+  for (; named_calls < calls.size(); ++named_calls)
+    if (auto& call = calls[named_calls].id; call.size() < shortest_id)
+      call = fmt::format("call_{}{:04x}", id.text().substr(0, 20), named_calls);
+}
+
+void job_stream::state_block::close_log() {
+  if (parts) {
+    characters.clear();
+    text->flush(characters);
+    const std::uint32_t last = std::max(log.size(), 1u) - 1;
+    parts->end(last, characters, log.text(), log.marks());
+    name_calls();
+  } else {
+    text->flush(log.text());
+  }
+  log.close();
 }
 
 void job_stream::state_block::count_log() noexcept {
@@ -211,7 +247,8 @@ void job_stream::state_block::count_log() noexcept {
 void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
                                        std::shared_ptr<const model_place> at, std::uint32_t position,
                                        std::shared_ptr<const std::string> prompt,
-                                       std::shared_ptr<const constraint_warnings> unmet) {
+                                       std::shared_ptr<const constraint_warnings> unmet,
+                                       std::shared_ptr<const core::answer_plan> how) {
   // the job has ended here meanwhile: the owner has to be told
   if (now != phase::pending) return at->port->cancel(id, wanted_end);
   now = phase::running;
@@ -221,6 +258,10 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
   prompt_text = std::move(prompt);
   warnings = std::move(unmet);
   text.emplace(model->tokenizer, skip_special);
+  if (how) {
+    parts.emplace(std::move(how));
+    log.keep_marks();
+  }
   take_news_or_end();  // an executor may have run the first wake before this
 }
 

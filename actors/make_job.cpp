@@ -4,6 +4,7 @@
 #include <random>
 
 #include "core/sample/logprobs.h"
+#include "core/text/answer/find_format.h"
 
 namespace weir::actors {
 namespace {
@@ -42,6 +43,13 @@ result<void> check_id(const char* name, std::int64_t id, const served_model& m) 
 core::error blaming(core::error e, const request& r) {
   if (e.code == core::errc::invalid_param && e.param.empty()) e.param = r.input_param;
   return e;
+}
+
+core::jinja::limits limits_of_a_rendering(core::turn& at) {
+  core::jinja::limits most;
+  most.at = &at;
+  most.deadline = at.now() + longest_rendering;
+  return most;
 }
 
 result<void> check_room(const request& r, std::size_t prompt_tokens, const served_model& m) {
@@ -181,9 +189,35 @@ std::chrono::local_seconds local_now() {
   return std::chrono::local_seconds(std::chrono::seconds(at + there.tm_gmtoff));
 }
 
+result<prepared_request> prepare(const request& r, const served_model& m, core::turn& at,
+                                 std::chrono::local_seconds now) {
+  prepared_request out;
+  const auto* said = std::get_if<core::conversation>(&r.input);
+  const bool calls = said && r.tools.any() && r.tools.how != core::tool_wishes::choice::none;
+  const auto& known = m.answers[calls];
+  if (!said || !known || m.chat->fault()) return out;
+  const auto& format = known->format();
+  if (calls && !format.has_calls())
+    return bad_param(r.tools_param, "{}: the chat template of {} has no known tool format", r.tools_param,
+                     m.name);
+  if (!calls && !(r.separate_reasoning && format.has_reasoning())) return out;
+  auto made = m.chat->render(*said, now, limits_of_a_rendering(at));
+  if (!made) return blaming(made.error(), r);
+  auto plan = std::make_shared<core::answer_plan>();
+  plan->format = known;
+  if (calls) plan->tools = r.tools.tools;
+  plan->separate_reasoning = r.separate_reasoning;
+  plan->begins_in_reasoning = core::ends_in_reasoning(*made, format);
+  plan->calls_only = r.tools.how == core::tool_wishes::choice::required;
+  out.prompt = std::move(*made);
+  out.answer = std::move(plan);
+  return out;
+}
+
 core::error unwanted() { return core::make_error(core::errc::unavailable, "nobody waits for this any more"); }
 
-result<std::vector<token_id>> prompt_of(const request& r, const served_model& m, core::turn& at,
+result<std::vector<token_id>> prompt_of(const request& r, const prepared_request& known,
+                                        const served_model& m, core::turn& at,
                                         std::chrono::local_seconds now) {
   std::vector<token_id> ids;
   if (const auto* text = std::get_if<std::string>(&r.input)) {
@@ -191,12 +225,10 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
       ids =
           m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true, .at = &at});
   } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
-    core::jinja::limits most;
-    most.at = &at;
-    most.deadline = at.now() + longest_rendering;
-    auto encoded = m.chat->encode(*said, *m.tokenizer, now, most);
-    if (!encoded) return blaming(encoded.error(), r);
-    ids = std::move(*encoded);
+    auto made = known.prompt ? result<core::jinja::rendering>(*known.prompt)
+                             : m.chat->render(*said, now, limits_of_a_rendering(at));
+    if (!made) return blaming(made.error(), r);
+    ids = m.tokenizer->encode_parts(core::parts_of(*made), &at);
   } else {
     ids = std::get<prompt_ids>(r.input);
     for (auto id : ids)
@@ -228,9 +260,9 @@ result<core::job> job_without_prompt(const request& r, const served_model& m) {
   return j;
 }
 
-result<void> take_prompt(core::job& j, const request& r, const served_model& m, core::turn& at,
-                         std::chrono::local_seconds now) {
-  auto prompt = prompt_of(r, m, at, now);
+result<void> take_prompt(core::job& j, const request& r, const prepared_request& known, const served_model& m,
+                         core::turn& at, std::chrono::local_seconds now) {
+  auto prompt = prompt_of(r, known, m, at, now);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
   j.prompt_ids = j.sampling.repetition_penalty != 1 ? core::token_set(*prompt) : core::token_set();

@@ -4,12 +4,16 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "actors/request.h"
 #include "actors/served_model.h"
 #include "core/error.h"
 #include "core/job.h"
+#include "core/text/answer/plan.h"
+#include "core/text/template/template.h"
 
 namespace weir::actors {
 
@@ -23,15 +27,28 @@ std::chrono::local_seconds local_now();
 // The caller still sets id, sink, created and deadline. The request's constraint is left to
 // constraint_store.h.
 core::result<core::job> job_without_prompt(const request& r, const served_model& m);
+
+// What is known of a request's answer before its prompt is tokenised.
+struct prepared_request {
+  std::optional<core::jinja::rendering> prompt;     // of a conversation whose answer has parts
+  std::shared_ptr<const core::answer_plan> answer;  // null: the answer is one text
+};
+// Renders the conversation of a request whose answer has parts. Errors name the field that is wrong: tools
+// that the model's template has no format for, or what take_prompt() says.
+core::result<prepared_request> prepare(const request& r, const served_model& m, core::turn& at,
+                                       std::chrono::local_seconds now = local_now());
+
 // Adds the request's prompt to such a job. Takes as long as tokenising the prompt. Errors name the field that
 // is wrong; unavailable where `at` says that nobody wants the job. `now`: for chat templates that print the
 // date.
-core::result<void> take_prompt(core::job& j, const request& r, const served_model& m, core::turn& at,
+core::result<void> take_prompt(core::job& j, const request& r, const prepared_request& known,
+                               const served_model& m, core::turn& at,
                                std::chrono::local_seconds now = local_now());
 
 // The tokens of a request's prompt for model `m`, as take_prompt() makes them. They may be more than the
 // model's context has room for. Errors name the field that is wrong.
-core::result<std::vector<core::token_id>> prompt_of(const request& r, const served_model& m, core::turn& at,
+core::result<std::vector<core::token_id>> prompt_of(const request& r, const prepared_request& known,
+                                                    const served_model& m, core::turn& at,
                                                     std::chrono::local_seconds now = local_now());
 
 // The error for a request that nobody waits for any more.

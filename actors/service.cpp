@@ -266,6 +266,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
 
 void service::parts::begin_text(const std::shared_ptr<arrival>& a) {
   post(pool, a, [this, a](core::turn& at) {
+    if (!a->prepare(at)) return;
     if (a->constraint_is_ready()) return a->bring_in(at);
     begin_constraint(a);
   });

@@ -57,7 +57,7 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
   work.run = [p = p_.get(), held, ex, done](core::turn& at) {
     const auto m = p->list.find(held->asked.model);
     if (!m) return post_call(ex, done, count(m.error()));
-    const auto prompt = prompt_of(held->asked, **m, at);
+    const auto prompt = prompt_of(held->asked, {}, **m, at);
     if (!prompt) return post_call(ex, done, count(prompt.error()));
     held->counted.used(prompt->size());
     post_call(ex, done, count(static_cast<std::uint32_t>(prompt->size())));

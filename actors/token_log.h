@@ -11,6 +11,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ namespace weir::actors {
 // A piece of one part of an answer.
 struct part_piece {
   core::part_kind kind = core::part_kind::text;
+  std::uint32_t part = 0;  // number of the part in the answer
   std::uint32_t call = 0;  // number of the call, for kind call
   std::string_view text;   // may be empty where a part begins or ends
   bool begins = false;     // the first piece of its part
@@ -49,7 +51,19 @@ class token_log {
   }
   // The caller appends a token's marks here before it calls append(), and those of the end before close().
   core::answer_marks& marks() noexcept { return marks_; }
+  // The answer is taken apart: from now on its text has marks. REQUIRES: empty.
+  void keep_marks() noexcept { parted_ = true; }
+  bool is_parted() const noexcept { return parted_; }
+  // Parts that have begun; nullopt: the answer is one text.
+  std::optional<std::uint32_t> parts() const noexcept {
+    if (!parted_) return std::nullopt;
+    return marks_.list.empty() ? 0 : marks_.list.back().part + 1;
+  }
   const core::answer_marks& marks() const noexcept { return marks_; }
+  // Calls that were read to their end.
+  std::uint32_t whole_calls() const noexcept {
+    return static_cast<std::uint32_t>(std::ranges::count(marks_.calls, true, &core::answer_call::whole));
+  }
   // Tokens of reasoning, with those of its marks.
   std::uint32_t reasoning_tokens() const noexcept { return reasoning_tokens_; }
   // Calls f(part_piece) for the parts of the tokens `from` to `to` - 1, in their order. REQUIRES: as
@@ -71,6 +85,11 @@ class token_log {
       now.begins = mark->what != core::answer_mark::kind::end;
     }
     give(text_begin(to));
+  }
+  // Whether a part begins or ends in the tokens `from` to `to` - 1.
+  bool has_marks(std::uint32_t from, std::uint32_t to) const {
+    const auto first = first_mark(from);
+    return first != marks_.list.end() && first->token < to;
   }
   // The largest end, at most `to`, of a piece of tokens from `from` on that are all of one part; of the first
   // token alone, if that token is of several. REQUIRES: from < to.
@@ -125,6 +144,7 @@ class token_log {
     if (entries_.empty()) {
       logprobs_each_ = log.logprobs_each_;
       begins_as_ = log.standing_before(log.first_mark(from));
+      parted_ = log.parted_;
     }
     assert(logprobs_each_ == log.logprobs_each_);
     const std::size_t shift = text_.size() - log.text_begin(from);
@@ -205,6 +225,7 @@ class token_log {
   }
   static part_piece standing_after(const core::answer_mark& m) {
     part_piece p;
+    p.part = m.part;
     p.call = m.call;
     if (m.what == core::answer_mark::kind::reasoning) p.kind = core::part_kind::reasoning;
     if (m.what == core::answer_mark::kind::call) p.kind = core::part_kind::call;
@@ -236,6 +257,7 @@ class token_log {
   std::string text_;
   core::answer_marks marks_;
   part_piece begins_as_;  // of a part of another log: in which part it begins
+  bool parted_ = false;
   std::uint32_t reasoning_tokens_ = 0;
   std::uint32_t whole_ = 0;
   bool finished_ = false;

@@ -133,10 +133,9 @@ struct anthropic_encoder {
   }
   reply whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();
-    const std::string_view text = job.log().text_of(0, job.published());
     reply r;
     const auto who = identity_of(admitted_job::of(job));
-    r.source = std::make_shared<body_parts>(anthropic::response_body(who, text, job.ended(), asked));
+    r.source = std::make_shared<body_parts>(anthropic::response_body(who, job.log(), job.ended(), asked));
     return r;
   }
   anthropic::event_writer events(const admitted_job& first) const {
@@ -332,7 +331,7 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::v
     events.open(out_, i, take_piece(prompt));
     while (!prompt.empty() || out_.size() >= body_parts::piece_bytes) {
       co_await send_events(all, shown, false);
-      if (!prompt.empty()) events.piece(out_, i, take_piece(prompt), {}, {}, nullptr);
+      if (!prompt.empty()) events.prompt_piece(out_, i, take_piece(prompt));
     }
   }
   if (out_.empty()) out_ = ": begun\n\n";  // clients give up on a server that says nothing for long
@@ -386,7 +385,8 @@ bool http_session::show_news(const Events& events, answer_choice& job, std::uint
   shown.ended = how != nullptr;
   const bool failed = how && how->fault;
   const std::string_view text = log.text_of(from, to);
-  if (text.empty() && to == published && (failed || !shown.ended)) {
+  const bool has_news = !text.empty() || log.has_marks(from, to);
+  if (!has_news && to == published && (failed || !shown.ended)) {
     job.used_up(shown.tokens);
     return false;
   }
@@ -396,7 +396,15 @@ bool http_session::show_news(const Events& events, answer_choice& job, std::uint
   const auto logprobs = logprobs_of(log, tokenizer.get(), from, to, shown.characters);
   if (logprobs) shown.characters += characters_of(text);
   const std::size_t before = out_.size();
-  events.piece(out_, index, text, ids_, how && !failed ? events.finish(*how) : std::string_view(),
+  parts_.clear();
+  log.each_part(from, to, [&](const actors::part_piece& p) { parts_.push_back(p); });
+  if (!log.is_parted()) {  // one text
+    if (parts_.empty()) parts_.emplace_back();
+    parts_.front().begins = shown.tokens == 0;
+  }
+  answer_piece news{parts_, log.marks().calls, {}};
+  if (how && !failed) news.warnings = log.marks().warnings;
+  events.piece(out_, index, news, ids_, how && !failed ? events.finish(*how) : std::string_view(),
                logprobs ? &*logprobs : nullptr);
   shown.tokens += to - from;
   if (to > from && out_.size() > before)

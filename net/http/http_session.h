@@ -156,6 +156,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::optional<std::chrono::steady_clock::time_point> probe_at_;
   std::string out_;  // of a stream, kept so that it need not grow again
   std::vector<core::token_id> ids_;
+  std::vector<actors::part_piece> parts_;  // of the latest news
 };
 
 template <class T, class Parse>

@@ -222,6 +222,7 @@ core::result<parsed_request> parse(route to, std::string_view body, std::size_t 
   if (!object) return object.error();
   parsed_request p;
   p.request.input_param = "messages";
+  p.request.separate_reasoning = true;
   p.request.stop_param = "stop_sequences";
   auto said = read_conversation(*object, p.ignored);
   if (!said) return said.error();

@@ -1,7 +1,7 @@
 // anthropic.h — Anthropic's Messages API without a socket: makes requests of the bodies of /v1/messages and
 // /v1/messages/count_tokens, and makes a message object or the events of a stream of a job's text.
 //
-// stop_reason is `end_turn`, `stop_sequence`, `max_tokens` or `model_context_window_exceeded`, as in
+// stop_reason is `end_turn`, `tool_use`, `stop_sequence`, `max_tokens` or `model_context_window_exceeded`, as in
 // Anthropic's API. `max_tokens` also stands for a timeout and for repetition, which that API does not have. A
 // cancelled job has `cancel`.
 //
@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/protocol/answer_piece.h"
 #include "net/protocol/body_parts.h"
 #include "net/protocol/ignored_fields.h"
 #include "net/protocol/logprobs.h"
@@ -57,8 +58,8 @@ struct identity {
 // The id of the message that a job writes: msg_ and the job's id.
 std::string message_id(const core::job_id& job);
 
-// The body of an answer that is not streamed. `text` must outlive the body.
-body_parts response_body(const identity& who, std::string_view text, const actors::outcome& how,
+// The body of an answer that is not streamed. `log` must outlive the body.
+body_parts response_body(const identity& who, const actors::token_log& log, const actors::outcome& how,
                          const limits& asked);
 
 // The body of an answer to count_tokens.
@@ -76,14 +77,14 @@ class event_writer {
   // `prompt_tokens`: all tokens of the prompt. How many of them are cached is known at the end only.
   event_writer(identity who, std::uint32_t prompt_tokens, limits asked);
 
-  // Appends message_start, content_block_start and ping. A message is one answer: `index` is 0. It never
-  // repeats its prompt.
+  // Appends message_start and ping. A message is one answer: `index` is 0. It never repeats its prompt.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
-  // Appends a piece of the text; nothing where the piece has no text. Messages have neither token ids nor
-  // logprobs.
-  void piece(std::string& out, std::uint32_t index, std::string_view text,
+  // Appends a piece of the answer: content_block_start where a part begins, and a delta where it has text; the
+  // block before ends where the next one begins. Messages have neither token ids nor logprobs.
+  void piece(std::string& out, std::uint32_t index, const answer_piece& news,
              std::span<const core::token_id> token_ids, std::string_view finish,
              const logprobs_part* logprobs = nullptr) const;
+  void prompt_piece(std::string&, std::uint32_t, std::string_view) const {}
   std::string_view finish(const actors::outcome& how) const { return stop_reason(how, asked_.max_tokens); }
   // Appends an event of an error, after which there is nothing.
   void fail(std::string& out, const core::error& e) const;

@@ -1,7 +1,9 @@
 // Makes message objects and the events of a stream, as Anthropic's clients read them. Members that stand for
 // what the server does not have are null, as they are in Anthropic's API where they do not apply.
 #include <cassert>
+#include <utility>
 
+#include "core/text/answer/foreign_value.h"
 #include "net/http/reply.h"
 #include "net/protocol/anthropic.h"
 #include "net/protocol/constraint_fields.h"
@@ -52,14 +54,28 @@ void append_message(std::string& out, const identity& who, const actors::outcome
   append_warnings(out, who.warnings);
 }
 
-// Appends a block of text, and returns where the text ends.
-std::size_t append_block(std::string& out, std::string_view text) {
+// Appends a block without its text, and returns the place of the text: behind a quote, or, for the arguments of
+// a call, at the place of an object.
+std::size_t append_block(std::string& out, core::part_kind what, const core::answer_call* call) {
   std::size_t end = 0;
   append_object(out, [&] {
-    append_text(out, "type", "text");
-    append_text(out, "text", text);
+    if (what == core::part_kind::call) {
+      append_text(out, "type", "tool_use");
+      append_text(out, "id", call->id);
+      append_text(out, "name", call->name);
+      append_key(out, "input");
+      end = out.size();
+      out += "{}";
+      return;
+    }
+    const char* const name = what == core::part_kind::text ? "text" : "thinking";
+    append_text(out, "type", name);
+    append_text(out, name, "");
     end = out.size() - 1;
-    append_nulls(out, "citations");
+    if (what == core::part_kind::text)
+      append_nulls(out, "citations");
+    else
+      append_text(out, "signature", "");
   });
   return end;
 }
@@ -120,7 +136,7 @@ std::string message_id(const core::job_id& job) { return "msg_" + job.text(); }
 std::string_view stop_reason(const actors::outcome& how, std::int64_t max_tokens) {
   switch (how.reason) {
     case core::finish_reason::stop:
-      return how.stop_string ? "stop_sequence" : "end_turn";
+      return how.stop_string ? "stop_sequence" : how.calls > 0 ? "tool_use" : "end_turn";
     case core::finish_reason::length:
       return how.output_tokens < max_tokens ? "model_context_window_exceeded" : "max_tokens";
     case core::finish_reason::timeout:
@@ -134,18 +150,46 @@ std::string_view stop_reason(const actors::outcome& how, std::int64_t max_tokens
   return "error";
 }
 
-body_parts response_body(const identity& who, std::string_view text, const actors::outcome& how,
+namespace {
+
+// The blocks of an answer, one for each part. The arguments of a call are its `input` as they are; those of a
+// call that was cut off are no object, and its input is empty.
+void add_blocks(body_parts& out, const actors::token_log& log) {
+  std::string text;
+  bool first = true;
+  const auto add = [&](const actors::part_piece& p) {
+    const auto* call = p.kind == core::part_kind::call ? &log.marks().calls[p.call] : nullptr;
+    text = std::exchange(first, false) ? "" : ",";
+    const auto at = append_block(text, p.kind, call);
+    out.add(text.substr(0, at));
+    if (!call) out.add_json_text(p.text);
+    if (call && call->custom) out.add(R"({"input":")");
+    if (call && call->custom) out.add_json_text(p.text);
+    if (call && call->custom) out.add("\"}");
+    if (call && !call->custom) out.add(call->whole ? std::string(p.text) : std::string("{}"));
+    out.add(text.substr(at + (call ? 2 : 0)));
+  };
+  log.each_part(0, log.whole(), add);
+  if (!first || log.is_parted()) return;
+  add(actors::part_piece());
+}
+
+}  // namespace
+
+body_parts response_body(const identity& who, const actors::token_log& log, const actors::outcome& how,
                          const limits& asked) {
   std::string out;
-  std::size_t text_at = 0;
+  std::size_t blocks_at = 0;
+  identity with_warnings = who;
+  add_reading_warnings(with_warnings.warnings, log.marks().warnings);
   append_object(out, [&] {
-    append_message(out, who, &how, asked, [&] { text_at = append_block(out, ""); });
+    append_message(out, with_warnings, &how, asked, [&] { blocks_at = out.size(); });
     append_usage(out, how.input_tokens, how.cached_tokens, how.output_tokens);
   });
   body_parts parts;
-  parts.add(out.substr(0, text_at));
-  parts.add_json_text(text);
-  parts.add(out.substr(text_at));
+  parts.add(out.substr(0, blocks_at));
+  add_blocks(parts, log);
+  parts.add(out.substr(blocks_at));
   return parts;
 }
 
@@ -170,17 +214,12 @@ std::string error_body(unsigned status, std::string_view message, std::string_vi
 event_writer::event_writer(identity who, std::uint32_t prompt_tokens, limits asked)
     : who_(std::move(who)), prompt_tokens_(prompt_tokens), asked_(std::move(asked)) {}
 
-void event_writer::open(std::string& out, std::uint32_t index, std::string_view) const {
+void event_writer::open(std::string& out, std::uint32_t, std::string_view) const {
   append_event(out, "message_start", [&] {
     append_object(out, "message", [&] {
       append_message(out, who_, nullptr, asked_, [] {});
       append_usage(out, prompt_tokens_, 0, 0);
     });
-  });
-  append_event(out, "content_block_start", [&] {
-    append_int(out, "index", index);
-    append_key(out, "content_block");
-    append_block(out, "");
   });
   keep_alive(out);
 }
@@ -189,16 +228,51 @@ void event_writer::keep_alive(std::string& out) const {
   append_event(out, "ping", [] {});
 }
 
-void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
-                         std::span<const core::token_id>, std::string_view, const logprobs_part*) const {
-  if (text.empty()) return;
+namespace {
+
+void append_block_stop(std::string& out, std::uint32_t index) {
+  append_event(out, "content_block_stop", [&] { append_int(out, "index", index); });
+}
+
+void append_block_start(std::string& out, const actors::part_piece& part, const core::answer_call* call) {
+  append_event(out, "content_block_start", [&] {
+    append_int(out, "index", part.part);
+    append_key(out, "content_block");
+    append_block(out, part.kind, call);
+  });
+}
+
+void append_delta(std::string& out, const actors::part_piece& part, std::string_view text) {
+  constexpr const char* types[] = {"text_delta", "thinking_delta", "input_json_delta"};
+  constexpr const char* members[] = {"text", "thinking", "partial_json"};
+  const auto kind = static_cast<std::size_t>(part.kind);
   append_event(out, "content_block_delta", [&] {
-    append_int(out, "index", index);
+    append_int(out, "index", part.part);
     append_object(out, "delta", [&] {
-      append_text(out, "type", "text_delta");
-      append_text(out, "text", text);
+      append_text(out, "type", types[kind]);
+      append_text(out, members[kind], text);
     });
   });
+}
+
+}  // namespace
+
+// The input of a custom tool is the text of its one argument, so that the JSON around it is written here.
+void event_writer::piece(std::string& out, std::uint32_t, const answer_piece& news,
+                         std::span<const core::token_id>, std::string_view, const logprobs_part*) const {
+  for (const auto& part : news.parts) {
+    const auto* call = part.kind == core::part_kind::call ? &news.calls[part.call] : nullptr;
+    if (part.begins && part.part > 0) append_block_stop(out, part.part - 1);
+    if (part.begins) append_block_start(out, part, call);
+    if (!call || !call->custom) {
+      if (!part.text.empty()) append_delta(out, part, part.text);
+      continue;
+    }
+    std::string json = part.begins ? R"({"input":")" : "";
+    core::append_escaped(json, part.text);
+    if (part.ends) json += "\"}";
+    if (!json.empty()) append_delta(out, part, json);
+  }
 }
 
 void event_writer::fail(std::string& out, const core::error& e) const {
@@ -209,7 +283,7 @@ void event_writer::end(std::string& out, std::span<const actors::outcome> ending
   assert(endings.size() == 1);
   const actors::outcome& how = endings.front();
   if (how.fault) return;
-  append_event(out, "content_block_stop", [&] { append_int(out, "index", 0); });
+  if (how.parts.value_or(1) > 0) append_block_stop(out, how.parts.value_or(1) - 1);
   append_event(out, "message_delta", [&] {
     append_object(out, "delta", [&] { append_stop(out, &how, asked_); });
     append_object(out, "usage",

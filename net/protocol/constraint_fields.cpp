@@ -269,4 +269,15 @@ void append_warnings(std::string& out, std::span<const core::grammar::warning> w
   out += ']';
 }
 
+void add_reading_warnings(std::vector<core::grammar::warning>& to, std::span<const std::string> sentences) {
+  for (const std::string& s : sentences) to.push_back({"", s});
+}
+
+void append_reading_warnings(std::string& out, std::span<const std::string> sentences) {
+  if (sentences.empty()) return;
+  std::vector<core::grammar::warning> all;
+  add_reading_warnings(all, sentences);
+  append_warnings(out, all);
+}
+
 }  // namespace weir::net

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "actors/request.h"
 #include "core/grammar/rules.h"
@@ -37,5 +38,8 @@ std::size_t bytes_of_schemas(std::string_view text);
 // Appends the member `warnings`, [{"param","message"}]; nothing where there are none. `param` is the place in
 // the schema, as a JSON pointer.
 void append_warnings(std::string& out, std::span<const core::grammar::warning> warnings);
+// The same for what could not be read in an answer (core/text/answer/marks.h), a sentence each.
+void append_reading_warnings(std::string& out, std::span<const std::string> sentences);
+void add_reading_warnings(std::vector<core::grammar::warning>& to, std::span<const std::string> sentences);
 
 }  // namespace weir::net

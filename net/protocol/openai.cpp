@@ -292,6 +292,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   if (!object) return object.error();
   parsed_request p;
   p.request.input_param = d == dialect::chat ? "messages" : "prompt";
+  p.request.separate_reasoning = d == dialect::chat;
   if (!object->if_contains(p.request.input_param)) {
     return core::bad_param(p.request.input_param, "{} is missing", p.request.input_param);
   }

@@ -1,7 +1,7 @@
 // openai.h — OpenAI's protocol without a socket: makes requests of the bodies of /v1/completions and
 // /v1/chat/completions, and makes a response object or the events of a stream of a job's text.
 //
-// finish_reason is `stop` or `length` as in OpenAI's API. `length` also stands for a timeout and for
+// finish_reason is `stop`, `tool_calls` or `length` as in OpenAI's API. `length` also stands for a timeout and for
 // repetition, which OpenAI's API does not have. A cancelled job has `cancel`.
 //
 // Pure functions: any thread. Events are appended to a string that the caller reuses.
@@ -17,6 +17,7 @@
 #include "actors/job_stream.h"
 #include "actors/request.h"
 #include "core/grammar/rules.h"
+#include "net/protocol/answer_piece.h"
 #include "net/protocol/body_parts.h"
 #include "net/protocol/ignored_fields.h"
 #include "net/protocol/logprobs.h"
@@ -62,7 +63,7 @@ struct ids_to_detokenize {
 core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
 
 // The value of `finish_reason` in OpenAI's API.
-std::string_view finish_reason(core::finish_reason r);
+std::string_view finish_reason(const actors::outcome& how);
 
 // Id of the answer whose first choice is this job: `chatcmpl-` or `cmpl-` and the job's id.
 std::string id_of(dialect d, const core::job_id& first);
@@ -108,11 +109,14 @@ class event_writer {
   // Begins a choice. In a chat this appends an event with the role, otherwise one with the text of the
   // prompt, or nothing if that is empty and there are no warnings.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
-  // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
-  // `token_ids`: empty if the client did not ask for them. `logprobs`: null if it did not.
-  void piece(std::string& out, std::uint32_t index, std::string_view text,
+  // Appends a piece of a choice, with an event for each of its parts. `finish`: the finish_reason of the last
+  // piece, empty for all others. `token_ids`: empty if the client did not ask for them. `logprobs`: null if it
+  // did not. The last event has these three.
+  void piece(std::string& out, std::uint32_t index, const answer_piece& news,
              std::span<const core::token_id> token_ids, std::string_view finish,
              const logprobs_part* logprobs = nullptr) const;
+  // Appends a piece of the prompt that a choice repeats.
+  void prompt_piece(std::string& out, std::uint32_t index, std::string_view text) const;
   // Appends the usage if the client asked for it, otherwise nothing.
   void usage(std::string& out, const actors::outcome& how) const;
   // Appends an event with the error object of a response. Clients take it for the end of the answer.
@@ -124,9 +128,11 @@ class event_writer {
   // Appends what ends an answer that has failed: error() and close().
   void fail(std::string& out, const core::error& e) const;
   // The last piece's `finish`.
-  std::string_view finish(const actors::outcome& how) const { return finish_reason(how.reason); }
+  std::string_view finish(const actors::outcome& how) const { return finish_reason(how); }
 
  private:
+  void event(std::string& out, std::uint32_t index, const actors::part_piece& part,
+             std::span<const core::answer_call> calls, const logprobs_part* logprobs) const;
   dialect dialect_;
   bool include_usage_;
   std::uint32_t n_;

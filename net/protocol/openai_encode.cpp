@@ -39,6 +39,9 @@ void append_usage(std::string& out, const actors::outcome& how) {
     append_int(out, "completion_tokens", how.output_tokens);
     append_int(out, "total_tokens", std::int64_t{how.input_tokens} + how.output_tokens);
     append_object(out, "prompt_tokens_details", [&] { append_int(out, "cached_tokens", how.cached_tokens); });
+    if (how.reasoning_tokens > 0)
+      append_object(out, "completion_tokens_details",
+                    [&] { append_int(out, "reasoning_tokens", how.reasoning_tokens); });
   });
 }
 
@@ -69,14 +72,70 @@ struct growing_body {
   }
 };
 
+// A string of several pieces of the log, or null where there are none.
+void append_joined(growing_body& out, std::span<const std::string_view> pieces) {
+  if (pieces.empty()) {
+    out.text += "null";
+    return;
+  }
+  out.text += '"';
+  for (const auto piece : pieces) out.flush().add_json_text(piece);
+  out.text += '"';
+}
+
+// The beginning of a call: everything in front of its text.
+void append_call_head(std::string& out, const core::answer_call& c) {
+  append_text(out, "id", c.id);
+  append_text(out, "type", c.custom ? "custom" : "function");
+  append_key(out, c.custom ? "custom" : "function");
+  out += '{';
+  append_text(out, "name", c.name);
+  append_key(out, c.custom ? "input" : "arguments");
+}
+
+// The parts of an answer that was taken apart, as members of its message.
+void append_parts(growing_body& out, const actors::token_log& log) {
+  std::vector<std::string_view> text, reasoning;
+  std::vector<actors::part_piece> calls;
+  log.each_part(0, log.whole(), [&](const actors::part_piece& p) {
+    if (p.kind == core::part_kind::text) text.push_back(p.text);
+    if (p.kind == core::part_kind::reasoning) reasoning.push_back(p.text);
+    if (p.kind == core::part_kind::call) calls.push_back(p);
+  });
+  if (text.empty() && calls.empty()) text.emplace_back();
+  append_joined(out, text);
+  out.text += R"(,"refusal":null)";
+  if (!reasoning.empty()) {
+    append_key(out.text, "reasoning_content");
+    append_joined(out, reasoning);
+  }
+  if (calls.empty()) return;
+  append_key(out.text, "tool_calls");
+  out.text += '[';
+  for (const auto& p : calls) {
+    out.text += out.text.back() == '[' ? "{" : ",{";
+    append_call_head(out.text, log.marks().calls[p.call]);
+    out.text += '"';
+    out.flush().add_json_text(p.text);
+    out.text += "\"}}";
+  }
+  out.text += ']';
+}
+
 // Appends the members of a choice that follow its index.
 void append_choice(growing_body& out, dialect d, const choice& c) {
   const bool chat = d == dialect::chat;
-  out.text += chat ? R"(,"message":{"role":"assistant","content":")" : R"(,"text":")";
-  out.flush().add_json_text(c.prompt);
   const std::uint32_t shown = c.prompt_alone ? 0 : c.log->whole();
-  out.parts.add_json_text(c.log->text_of(0, shown));
-  out.text += chat ? R"(","refusal":null},"logprobs":)" : R"(","logprobs":)";
+  if (c.log->is_parted()) {
+    out.text += R"(,"message":{"role":"assistant","content":)";
+    append_parts(out, *c.log);
+    out.text += R"(},"logprobs":)";
+  } else {
+    out.text += chat ? R"(,"message":{"role":"assistant","content":")" : R"(,"text":")";
+    out.flush().add_json_text(c.prompt);
+    out.parts.add_json_text(c.log->text_of(0, shown));
+    out.text += chat ? R"(","refusal":null},"logprobs":)" : R"(","logprobs":)";
+  }
   if (!c.logprobs) {
     out.text += "null";
   } else if (chat) {
@@ -85,7 +144,7 @@ void append_choice(growing_body& out, dialect d, const choice& c) {
     add_completion_logprobs(out.flush(), *c.logprobs, c.scored);
   }
   out.text += R"(,"finish_reason":)";
-  append_json_string(out.text, finish_reason(c.how.reason));
+  append_json_string(out.text, finish_reason(c.how));
   if (c.with_ids) {
     out.text += R"(,"token_ids":[)";
     out.flush().add(shown, [log = c.log](std::string& to, std::size_t i) {
@@ -104,10 +163,10 @@ void append_choice(growing_body& out, dialect d, const choice& c) {
 
 }  // namespace
 
-std::string_view finish_reason(core::finish_reason r) {
-  switch (r) {
+std::string_view finish_reason(const actors::outcome& how) {
+  switch (how.reason) {
     case core::finish_reason::stop:
-      return "stop";
+      return how.calls > 0 ? "tool_calls" : "stop";
     case core::finish_reason::length:
     case core::finish_reason::timeout:
     case core::finish_reason::repetition:
@@ -128,6 +187,7 @@ actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t
   actors::outcome all;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     all.output_tokens += choices[i].output_tokens;
+    all.reasoning_tokens += choices[i].reasoning_tokens;
     if (i % n != 0) continue;
     all.input_tokens += choices[i].input_tokens;
     all.cached_tokens += choices[i].cached_tokens;
@@ -148,7 +208,9 @@ body_parts response_body(dialect d, const answer_head& head, std::span<const cho
   }
   out.text += ']';
   append_usage(out.text, usage_of(used, n));
-  append_warnings(out.text, head.warnings);
+  std::vector<core::grammar::warning> warnings = head.warnings;
+  for (const choice& c : choices) add_reading_warnings(warnings, c.log->marks().warnings);
+  append_warnings(out.text, warnings);
   out.text += '}';
   return std::move(out.flush());
 }
@@ -163,7 +225,7 @@ void event_writer::open(std::string& out, std::uint32_t index, std::string_view 
   const auto warnings = std::span(warnings_).first(index == 0 ? warnings_.size() : 0);
   if (dialect_ != dialect::chat) {
     if (prompt.empty() && warnings.empty()) return;
-    piece(out, index, prompt, {}, {});
+    prompt_piece(out, index, prompt);
     out.resize(out.size() - object_end.size());
     append_warnings(out, warnings);
     out += object_end;
@@ -178,25 +240,60 @@ void event_writer::open(std::string& out, std::uint32_t index, std::string_view 
   out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n";
 }
 
-void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
-                         std::span<const core::token_id> token_ids, std::string_view finish,
-                         const logprobs_part* logprobs) const {
+// An event without its end, from the finish_reason on.
+void event_writer::event(std::string& out, std::uint32_t index, const actors::part_piece& part,
+                         std::span<const core::answer_call> calls, const logprobs_part* logprobs) const {
   out += head_;
-  const bool chat = dialect_ == dialect::chat;
   out += '{';
   append_int(out, "index", index);
-  out += chat ? R"(,"delta":{"content":)" : R"(,"text":)";
-  append_json_string(out, text);
-  if (chat) out += '}';
-  append_logprobs(out, dialect_, logprobs);
-  out += R"(,"finish_reason":)";
-  if (finish.empty()) {
-    out += "null";
+  if (dialect_ != dialect::chat) {
+    append_text(out, "text", part.text);
+  } else if (part.kind != core::part_kind::call) {
+    out += part.kind == core::part_kind::text ? R"(,"delta":{"content":)" : R"(,"delta":{"reasoning_content":)";
+    append_json_string(out, part.text);
+    out += '}';
   } else {
-    append_json_string(out, finish);
+    const core::answer_call& call = calls[part.call];
+    out += R"(,"delta":{"tool_calls":[{)";
+    append_int(out, "index", part.call);
+    if (part.begins) {
+      append_call_head(out, call);
+    } else {
+      out += call.custom ? R"(,"custom":{"input":)" : R"(,"function":{"arguments":)";
+    }
+    append_json_string(out, part.text);
+    out += "}}]}";
   }
-  if (!token_ids.empty()) append_ids(out, token_ids);
-  out += include_usage_ ? "}],\"usage\":null}\n\n" : "}]}\n\n";
+  append_logprobs(out, dialect_, logprobs);
+}
+
+void event_writer::piece(std::string& out, std::uint32_t index, const answer_piece& news,
+                         std::span<const core::token_id> token_ids, std::string_view finish,
+                         const logprobs_part* logprobs) const {
+  static const actors::part_piece nothing;
+  const auto parts = news.parts.empty() ? std::span(&nothing, 1) : news.parts;
+  for (const auto& part : parts) {
+    const bool last = &part == &parts.back();
+    event(out, index, part, news.calls, last ? logprobs : nullptr);
+    out += R"(,"finish_reason":)";
+    if (finish.empty() || !last) {
+      out += "null";
+    } else {
+      append_json_string(out, finish);
+    }
+    if (last && !token_ids.empty()) append_ids(out, token_ids);
+    out += "}]";
+    if (last) append_reading_warnings(out, news.warnings);
+    out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n";
+  }
+}
+
+void event_writer::prompt_piece(std::string& out, std::uint32_t index, std::string_view text) const {
+  actors::part_piece part;
+  part.text = text;
+  answer_piece news;
+  news.parts = std::span(&part, 1);
+  piece(out, index, news, {}, {});
 }
 
 void event_writer::usage(std::string& out, const actors::outcome& how) const {

@@ -55,7 +55,34 @@ void append_usage(std::string& out, const actors::outcome& how) {
     append_int(out, "input_tokens", how.input_tokens);
     append_int(out, "output_tokens", how.output_tokens);
     append_int(out, "cached_tokens", how.cached_tokens);
+    if (how.reasoning_tokens > 0) append_int(out, "reasoning_tokens", how.reasoning_tokens);
   });
+}
+
+// The members of a piece of one part: its kind and text, and of a call its number, at its beginning also its id
+// and the name of the tool.
+void append_part(std::string& out, const actors::part_piece& p, std::span<const core::answer_call> calls) {
+  constexpr std::string_view names[] = {"text", "reasoning", "arguments"};
+  append_text(out, "part", names[static_cast<std::size_t>(p.kind)]);
+  append_text(out, "delta", p.text);
+  if (p.kind != core::part_kind::call) return;
+  append_object(out, "call", [&] {
+    append_int(out, "index", p.call);
+    if (!p.begins) return;
+    append_text(out, "id", calls[p.call].id);
+    append_text(out, "name", calls[p.call].name);
+    if (calls[p.call].custom) append_text(out, "type", "custom");
+  });
+}
+
+// A piece of several parts, which a token has that ends one part and begins the next, has a list of them.
+void append_parts(std::string& out, const answer_piece& news) {
+  static const actors::part_piece nothing;
+  if (news.parts.size() <= 1) return append_part(out, news.parts.empty() ? nothing : news.parts[0], news.calls);
+  append_key(out, "parts");
+  out += '[';
+  for (const auto& p : news.parts) append_object(out, [&] { append_part(out, p, news.calls); });
+  out += ']';
 }
 
 void append_timing(std::string& out, const actors::outcome& how) {
@@ -106,7 +133,11 @@ void append_delta(std::string& out, const delta& d) {
   append_text(out, "id", d.id);
   append_int(out, "seq", d.seq);
   if (d.n != 1) append_int(out, "n", d.n);
-  append_text(out, "delta", d.text);
+  if (d.news) {
+    append_parts(out, *d.news);
+  } else {
+    append_text(out, "delta", d.text);
+  }
   if (d.t_us) append_int(out, "t", *d.t_us);
   if (!d.token_ids.empty()) {
     append_key(out, "token_ids");

@@ -18,6 +18,7 @@
 #include "actors/job_stream.h"
 #include "actors/request.h"
 #include "core/grammar/rules.h"
+#include "net/protocol/answer_piece.h"
 #include "net/protocol/json.h"
 #include "net/protocol/logprobs.h"
 
@@ -111,6 +112,7 @@ struct delta {
   std::optional<std::int64_t> t_us;  // when its last token was sampled; nullopt: the client did not ask
   std::span<const core::token_id> token_ids;  // empty: the client did not ask
   const logprobs_part* logprobs = nullptr;    // null: the client did not ask
+  const answer_piece* news = nullptr;  // of an answer that was taken apart: the parts of `text`; else null
   // Pads the frame to a multiple of 64 bytes, and by 0 to 3 times 64 bytes more; nullopt: no padding.
   std::optional<std::uint32_t> more_padding;
 };

@@ -98,10 +98,14 @@ lane_names lane::names() const {
 // Appends a delta if there is one; returns whether there is. Tokens without text wait for a token with text,
 // for the end, or for the window to be full.
 bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
-  const std::uint32_t to = may_send(s, job);
+  const std::uint32_t allowed = may_send(s, job);
+  const bool parted = job.log.is_parted() && allowed > shown_;
+  const std::uint32_t to =
+      parted ? job.base + job.log.part_end(shown_ - job.base, allowed - job.base) : allowed;
   const std::string_view text = job.log.text_of(shown_ - job.base, to - job.base);
   const bool waits_for_more = to == job.published() && !job.ended;
-  if (to == shown_ || (text.empty() && waits_for_more)) {
+  const bool has_news = !text.empty() || (parted && job.log.has_marks(shown_ - job.base, to - job.base));
+  if (to == shown_ || (!has_news && waits_for_more)) {
     if (resumed_ && waits_for_more) resumed_->used_up(shown_);
     return false;
   }
@@ -120,6 +124,15 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   if (job.log.has_logprobs()) {
     logprobs = {&job.log, tokenizer_.get(), shown_ - job.base, to - job.base, 0};
     d.logprobs = &logprobs;
+  }
+  answer_piece news;
+  if (job.log.is_parted()) {
+    s.parts.clear();
+    job.log.each_part(shown_ - job.base, to - job.base,
+                      [&](const actors::part_piece& p) { s.parts.push_back(p); });
+    news.parts = s.parts;
+    news.calls = job.log.marks().calls;
+    d.news = &news;
   }
   if (how_.pad) d.more_padding = next_random(padding_);
   append_delta(out, d);

@@ -25,6 +25,7 @@ namespace weir::net::ws {
 struct scratch {
   std::vector<core::token_id>* ids = nullptr;  // a buffer; set by the caller
   const core::clock* clock = nullptr;          // the service's; set by the caller
+  std::vector<actors::part_piece> parts;       // a buffer
   // Since when the frame's last token could have left: since it was sampled, or since the lane's window or
   // pace let it go. nullopt: the frame has no token, or its delay says nothing of this server.
   std::optional<core::time_point> ready;

@@ -27,7 +27,7 @@ core::result<core::job> made(const request& r, const served_model& m) {
   free_turn at;
   auto j = job_without_prompt(r, m);
   if (!j) return j;
-  if (auto ok = take_prompt(*j, r, m, at); !ok) return ok.error();
+  if (auto ok = take_prompt(*j, r, {}, m, at); !ok) return ok.error();
   return j;
 }
 

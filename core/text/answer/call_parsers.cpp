@@ -102,7 +102,6 @@ parsing call_parsers::object() {
   if (f_.bare && in_.holds() && (!has_arguments || !in_.tool_of(name))) co_return false;
   if (!in_.call_begun()) in_.begin_call(name, id);
   if (!has_arguments) in_.give_arguments("{}");
-  if (!id.empty()) in_.set_id(id);
   in_.end_call();
   if (in_.holds()) co_return true;
   in_.decide();

@@ -162,7 +162,7 @@ bool reads_back(const call_format& f, envelope messages, const written_calls& ma
     written = written.substr(std::min(written.find("assistant") + std::string_view("assistant").size(),
                                       written.size()));
   reader.take(0, 0, written, text, marks);
-  reader.end(0, text, marks);
+  reader.end(0, {}, text, marks);
   if (marks.calls.size() != calls.size()) return false;
   std::size_t i = 0;
   for (auto m = marks.list.begin(); m != marks.list.end(); ++m) {

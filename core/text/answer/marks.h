@@ -25,12 +25,13 @@ struct answer_mark {
   };
   std::uint32_t token = 0;   // number of the token, from 0
   std::uint32_t offset = 0;  // bytes of the text before it
+  std::uint32_t part = 0;    // number of the part that begins or ends, from 0
   std::uint32_t call = 0;    // number of the call, from 0
   kind what = kind::text;
 };
 
 struct answer_call {
-  std::string id;    // as the model wrote it; empty: it wrote none
+  std::string id;    // as the model wrote it in front of the arguments; empty: it wrote none
   std::string name;  // of the tool
   bool whole = false;   // its end was read
   bool custom = false;  // its text is the input of a custom tool, not arguments

@@ -296,7 +296,9 @@ bool answer_reader::settled() const noexcept {
   return s_->in.decided == s_->in.buffer.size() && !s_->in.holds();
 }
 
-void answer_reader::end(std::uint32_t token, std::string& text, answer_marks& marks) {
+void answer_reader::end(std::uint32_t token, std::string_view characters, std::string& text,
+                        answer_marks& marks) {
+  s_->in.buffer += characters;
   s_->in.give_to(text, marks, token);
   s_->in.over = true;
   s_->in.go_on();

@@ -34,9 +34,9 @@ class answer_reader {
             answer_marks& marks);
   // Nothing is held back.
   bool settled() const noexcept;
-  // The answer has ended with token number `token`: decides on what is held back. Appends nothing if
-  // settled().
-  void end(std::uint32_t token, std::string& text, answer_marks& marks);
+  // The answer has ended with token number `token`, and these characters became whole with its end: decides on
+  // what is held back. Appends nothing if settled() and there are no characters.
+  void end(std::uint32_t token, std::string_view characters, std::string& text, answer_marks& marks);
 
  private:
   struct state;

@@ -132,6 +132,7 @@ void reading::mark(answer_mark::kind what, std::uint32_t call) {
   m.offset = static_cast<std::uint32_t>(text().size());
   m.call = call;
   m.what = what;
+  m.part = what == answer_mark::kind::end ? parts_ - 1 : parts_++;
   marks().list.push_back(m);
 }
 
@@ -171,8 +172,6 @@ void reading::begin_call(std::string name, std::string id) {
   call.custom = tool_ && tool_->what == tool_definition::kind::custom;
   marks().calls.push_back(std::move(call));
 }
-
-void reading::set_id(std::string id) { marks().calls.back().id = std::move(id); }
 
 void reading::give_arguments(std::string_view json) {
   if (marks().calls.back().custom)
@@ -215,6 +214,7 @@ void reading::keep_held() {
 void reading::drop_held() {
   holds_ = false;
   calls_ -= static_cast<std::uint32_t>(held_marks_.calls.size());
+  parts_ -= static_cast<std::uint32_t>(held_marks_.calls.size());
   held_text_.clear();
   held_marks_ = {};
   drop_call();

@@ -109,7 +109,6 @@ class reading {
   void give_arguments(std::string_view json);
   // The same for text with marks, each as its spelling.
   void give_encoded_arguments(std::string_view encoded);
-  void set_id(std::string id);  // of the call
   void end_call();              // the call is whole
   void end_part();              // reasoning or text has ended
   bool call_begun() const noexcept { return begun_; }
@@ -117,7 +116,7 @@ class reading {
   std::uint32_t calls() const noexcept { return calls_; }
   const tool_definition* tool_of(std::string_view name) const;
   const tool_definition* tool() const noexcept { return tool_; }  // of the call; null: there is none
-  void warn(std::string sentence) { marks_->warnings.push_back(std::move(sentence)); }
+  void warn(std::string_view sentence) { marks_->warnings.emplace_back(sentence); }
   bool skips_white = false;  // white space that comes next stands directly behind a mark
   // Neither text nor a call was given; reasoning may have been.
   bool said_nothing() const noexcept { return !said_text_ && calls_ == 0; }
@@ -139,7 +138,7 @@ class reading {
   std::coroutine_handle<> waits_;  // for text; null: no parser does
   std::string* text_ = nullptr;
   answer_marks* marks_ = nullptr;
-  std::uint32_t token_ = 0, calls_ = 0;
+  std::uint32_t token_ = 0, calls_ = 0, parts_ = 0;
   std::optional<part_kind> part_;
   bool begun_ = false, holds_ = false, said_text_ = false;
   std::string held_text_;

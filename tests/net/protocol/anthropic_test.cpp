@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "tests/support/answer_pieces.h"
+
 namespace weir::tests::anthropic_test {
 
 using namespace weir::net;
@@ -253,7 +255,8 @@ boost::json::value whole(net::body_parts body) {
 TEST_CASE("anthropic: a message object has text, the stop sequence and usage that adds up to the prompt") {
   auto how = outcome_of(core::finish_reason::stop);
   how.stop_string = 1;
-  const auto o = whole(anthropic::response_body(who, "a\"b}", how, {5, {"x", "\n\"y"}})).as_object();
+  const auto said = log_of_tokens({{1, "a\"b}"}}), nothing = log_of_tokens({});
+  const auto o = whole(anthropic::response_body(who, said, how, {5, {"x", "\n\"y"}})).as_object();
   CHECK(o.at("id") == "msg_1");
   CHECK(o.at("type") == "message");
   CHECK(o.at("role") == "assistant");
@@ -267,7 +270,7 @@ TEST_CASE("anthropic: a message object has text, the stop sequence and usage tha
   CHECK(usage.at("cache_creation_input_tokens") == 0);
   CHECK(usage.at("output_tokens") == 5);
   const auto plain =
-      whole(anthropic::response_body(who, "", outcome_of(core::finish_reason::stop), {5, {"x"}}));
+      whole(anthropic::response_body(who, nothing, outcome_of(core::finish_reason::stop), {5, {"x"}}));
   CHECK(plain.at("stop_reason") == "end_turn");
   CHECK(plain.at("stop_sequence").is_null());
   CHECK(boost::json::parse(anthropic::count_body(12)) == boost::json::parse(R"({"input_tokens":12})"));
@@ -277,8 +280,8 @@ TEST_CASE("anthropic: a stream begins, has its pieces, and ends with the reason 
   const anthropic::event_writer w(who, 10, {5, {}});
   std::string out;
   w.open(out, 0);
-  w.piece(out, 0, "a\n", {}, "");
-  w.piece(out, 0, "", {}, "max_tokens");
+  w.piece(out, 0, text_piece("a\n", true), {}, "");
+  w.piece(out, 0, text_piece(""), {}, "max_tokens");
   const actors::outcome how[] = {outcome_of(core::finish_reason::length)};
   w.end(out, how);
   const auto events = events_of(out);
@@ -291,9 +294,9 @@ TEST_CASE("anthropic: a stream begins, has its pieces, and ends with the reason 
   CHECK(start.at("stop_sequence").is_null());
   CHECK(start.at("usage").at("input_tokens") == 10);
   CHECK(start.at("usage").at("output_tokens") == 0);
-  CHECK(events[1] == boost::json::parse(R"({"type":"content_block_start","index":0,
+  CHECK(events[1] == boost::json::parse(R"({"type":"ping"})"));
+  CHECK(events[2] == boost::json::parse(R"({"type":"content_block_start","index":0,
                                "content_block":{"type":"text","text":"","citations":null}})"));
-  CHECK(events[2] == boost::json::parse(R"({"type":"ping"})"));
   CHECK(events[3] ==
         boost::json::parse(
             R"({"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\n"}})"));

@@ -6,6 +6,8 @@
 #include "net/http/reply.h"
 #include "net/protocol/answer_id.h"
 
+#include "tests/support/answer_pieces.h"
+
 namespace weir::tests::openai_test {
 
 using namespace weir::net;
@@ -350,7 +352,13 @@ TEST_CASE("openai: endings map to their words") {
       {finish_reason::timeout, "length"}, {finish_reason::repetition, "length"},
       {finish_reason::cancel, "cancel"},  {finish_reason::error, "error"},
   };
-  for (const auto& [reason, word] : rows) CHECK(openai::finish_reason(reason) == word);
+  for (const auto& [reason, word] : rows) {
+    actors::outcome how;
+    how.reason = reason;
+    CHECK(openai::finish_reason(how) == word);
+    how.calls = 1;
+    CHECK(openai::finish_reason(how) == (reason == finish_reason::stop ? "tool_calls" : word));
+  }
 }
 
 namespace {
@@ -362,16 +370,6 @@ boost::json::value whole(body_parts body) {
   return boost::json::parse(out);
 }
 
-// The log of tokens with these ids and texts.
-actors::token_log log_of(std::initializer_list<std::pair<core::token_id, const char*>> tokens) {
-  actors::token_log log;
-  for (const auto& [id, text] : tokens) {
-    log.text() += text;
-    log.append(id, 0, true);
-  }
-  return log;
-}
-
 }  // namespace
 
 TEST_CASE("openai: a response object has text, reason, ids if asked, and usage") {
@@ -379,7 +377,7 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   how.input_tokens = 3;
   how.output_tokens = 2;
   how.cached_tokens = 1;
-  const auto first = log_of({{7, "a"}, {8, "\"b"}}), second = log_of({{9, "c"}}), only = log_of({{9, "x"}});
+  const auto first = log_of_tokens({{7, "a"}, {8, "\"b"}}), second = log_of_tokens({{9, "c"}}), only = log_of_tokens({{9, "x"}});
   const std::vector<openai::choice> two = {{&first, how, true}, {&second, how}};
   const openai::answer_head head{"id1", 12, "m", "fp_1"};
   auto o = whole(openai::response_body(dialect::completion, head, two, 2)).as_object();
@@ -420,7 +418,7 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
   CHECK(event(out).at("choices").at(0).at("text") == "prompt\"");
   CHECK(event(out).at("choices").at(0).at("finish_reason").is_null());
   out.clear();
-  w.piece(out, 0, "a\n", {}, "");
+  w.piece(out, 0, text_piece("a\n"), {}, "");
   auto first = event(out);
   CHECK(first.at("object") == "text_completion");
   CHECK(first.at("choices").at(0).at("text") == "a\n");
@@ -428,7 +426,7 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
   CHECK(first.at("usage").is_null());
   out.clear();
   const core::token_id ids[] = {7};
-  w.piece(out, 3, "b", ids, "stop");
+  w.piece(out, 3, text_piece("b"), ids, "stop");
   CHECK(event(out).at("choices").at(0).at("index") == 3);
   CHECK(event(out).at("choices").at(0).at("finish_reason") == "stop");
   CHECK(event(out).at("choices").at(0).at("token_ids") == boost::json::array{7});
@@ -454,7 +452,7 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
   CHECK(event(out).at("system_fingerprint") == "fp_1");
   CHECK(!event(out).contains("usage"));
   out.clear();
-  chat.piece(out, 0, "x", {}, "");
+  chat.piece(out, 0, text_piece("x"), {}, "");
   CHECK(event(out).at("object") == "chat.completion.chunk");
   CHECK(event(out).at("choices").at(0).at("delta").at("content") == "x");
   out.clear();

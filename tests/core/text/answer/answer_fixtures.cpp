@@ -122,7 +122,7 @@ std::string read_pieces(const answer_setting& s, const std::vector<std::string_v
   for (const auto piece : pieces) reader.take(n++, 0, piece, text, marks);
   const bool settled = reader.settled();
   const auto before = text.size() + marks.list.size();
-  reader.end(n == 0 ? 0 : n - 1, text, marks);
+  reader.end(n == 0 ? 0 : n - 1, {}, text, marks);
   if (settled && text.size() + marks.list.size() != before) return "NOT SETTLED";
   if (kept) *kept = marks;
   return shown(text, marks);
@@ -141,7 +141,7 @@ std::string read_tokens(const answer_setting& s, std::string_view answer) {
     const bool hidden = s.words->is_special(id);
     reader.take(n++, id, hidden ? std::string_view() : s.words->token_bytes(id), text, marks);
   }
-  reader.end(n - 1, text, marks);
+  reader.end(n - 1, {}, text, marks);
   return shown(text, marks);
 }
 
