@@ -201,6 +201,10 @@ result<prepared_request> prepare(const request& r, const served_model& m, core::
     return bad_param(r.tools_param, "{}: the chat template of {} has no known tool format", r.tools_param,
                      m.name);
   if (!calls && !(r.separate_reasoning && format.has_reasoning())) return out;
+  if (r.max_reasoning_tokens)
+    return bad_param(r.max_reasoning_param, "{} is not supported yet", r.max_reasoning_param);
+  if (calls && r.tools.how == core::tool_wishes::choice::required)
+    return bad_param("tool_choice", "tool_choice: calls that are required are not supported yet");
   auto made = m.chat->render(*said, now, limits_of_a_rendering(at));
   if (!made) return blaming(made.error(), r);
   auto plan = std::make_shared<core::answer_plan>();

@@ -73,7 +73,7 @@ struct openai_encoder {
         prompt_alone(p.prompt_alone),
         n(p.n),
         model(p.request.model),
-        ignored(p.ignored.warnings()) {
+        ignored(p.all_warnings()) {
     if (p.request.echo && p.request.top_logprobs)
       scores = static_cast<std::uint32_t>(std::max(*p.request.top_logprobs, std::int64_t{0}));
   }
@@ -218,7 +218,7 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   }
   const actors::request& asked = parsed->request;
   const anthropic_encoder encoder{
-      {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->ignored.warnings()};
+      {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->all_warnings()};
   const answer_wishes how{parsed->stream, parsed->outlives};
   submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
   done_with(hub_.server().service, std::move(read));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,8 +29,17 @@ enum class route { messages, count_tokens };
 struct parsed_request {
   actors::request request;
   bool stream = false;
+  std::optional<bool> thinks;  // whether `thinking` asks for it
   bool outlives = false;  // as in openai::parsed_request
   ignored_fields ignored;
+  std::vector<core::grammar::warning> warnings;  // of what is left out beside unknown fields
+
+  // Of both.
+  std::vector<core::grammar::warning> all_warnings() const {
+    auto all = ignored.warnings();
+    all.insert(all.end(), warnings.begin(), warnings.end());
+    return all;
+  }
 };
 
 // Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). /v1/messages requires

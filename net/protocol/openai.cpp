@@ -6,6 +6,7 @@
 #include "net/protocol/json.h"
 #include "net/protocol/planned.h"
 #include "net/protocol/request_fields.h"
+#include "net/protocol/tools.h"
 
 namespace weir::net::openai {
 namespace {
@@ -180,18 +181,6 @@ core::result<void> read_service_tier(std::string_view name, const json::value& v
                          shortened(*tier));
 }
 
-// Calls that are not parallel are all that a request without tools can have.
-core::result<void> judge_parallel_calls(const json::object& o) {
-  const json::value* v = o.if_contains("parallel_tool_calls");
-  if (!v || v->is_null()) return {};
-  const auto parallel = read_bool("parallel_tool_calls", *v);
-  if (!parallel) return parallel.error();
-  const json::value* tools = o.if_contains("tools");
-  const bool has_tools = tools && tools->is_array() && !tools->get_array().empty();
-  if (*parallel || !has_tools) return {};
-  return not_supported_yet("parallel_tool_calls");
-}
-
 core::result<void> read_effort(std::string_view name, const json::value& v, actors::request& r) {
   auto effort = read_string(name, v);
   if (!effort) return effort.error();
@@ -208,7 +197,7 @@ core::result<void> read_foreign(std::string_view name, const json::value& v, par
                            known.kind == json::kind::string ? "a string" : "an object", kind_of(v));
   }
   if (name == "service_tier") return read_service_tier(name, v);
-  if (name == "parallel_tool_calls" || name == "reasoning_effort") return {};  // read_beside_messages()
+  if (name == "reasoning_effort") return {};  // read_beside_messages()
   if (const auto* planned = find_planned(place::openai_field, name)) return judge_planned(*planned, v);
   if (std::ranges::find(of_one_route, name) != std::end(of_one_route)) return unknown_field(name);
   p.ignored.add(name);
@@ -217,7 +206,6 @@ core::result<void> read_foreign(std::string_view name, const json::value& v, par
 
 // Fields whose meaning depends on the messages, or on the tools, wherever these stand in the body.
 core::result<void> read_beside_messages(const json::object& o, actors::request& r) {
-  if (auto fine = judge_parallel_calls(o); !fine) return fine;
   const json::value* effort = o.if_contains("reasoning_effort");
   return effort && !effort->is_null() ? read_effort("reasoning_effort", *effort, r) : core::result<void>();
 }
@@ -301,6 +289,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   }
   if (strict && !p.ignored.empty()) return p.ignored.refusal();
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
+  if (auto read = read_tools(*object, tool_dialect::chat, p.request, p.warnings); !read) return read.error();
   if (auto read = read_beside_messages(*object, p.request); !read) return read.error();
   if (auto read = read_constraint_fields(*object, p.request); !read) return read.error();
   if (auto fine = check_best_of(*object, p.n); !fine) return fine.error();

@@ -37,6 +37,14 @@ struct parsed_request {
   bool prompt_alone = false;
   bool outlives = false;  // on_disconnect is "continue": the jobs go on when their client is lost
   ignored_fields ignored;
+  std::vector<core::grammar::warning> warnings;  // of what is left out beside unknown fields
+
+  // Of both.
+  std::vector<core::grammar::warning> all_warnings() const {
+    auto all = ignored.warnings();
+    all.insert(all.end(), warnings.begin(), warnings.end());
+    return all;
+  }
 };
 
 inline constexpr std::uint32_t most_choices = 64;          // of a prompt

@@ -211,25 +211,10 @@ core::result<void> store_objects(const char* name, const json::value& v, json::v
   return {};
 }
 
-// `none` hides the tools from the model; `auto` is the same as leaving the field out.
-core::result<void> store_tool_choice(const char* name, const json::value& v, core::conversation& to) {
-  if (v == "none")
-    to.tools = nullptr;
-  else if (v != "auto")
-    return wrong(name, v.is_string()
-                           ? fmt::format("{} \"{}\" is not supported yet", name, shortened(v.get_string()))
-                           : fmt::format("{} is not supported yet", name));
-  return {};
-}
-
 core::result<void> store_variables(const char* name, const json::value& v, core::conversation& to) {
   if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
   to.variables = v.get_object();
   return {};
-}
-
-core::result<void> store_tools(const char* name, const json::value& v, core::conversation& to) {
-  return store_objects(name, v, to.tools);
 }
 
 core::result<void> store_documents(const char* name, const json::value& v, core::conversation& to) {
@@ -247,10 +232,7 @@ struct template_field {
   core::result<void> (*read)(const char*, const json::value&, core::conversation&);
 };
 
-// In the order in which they are read: tool_choice changes what `tools` set.
 constexpr template_field template_fields[] = {
-    {"tools", store_tools},
-    {"tool_choice", store_tool_choice},
     {"documents", store_documents},
     {"chat_template_kwargs", store_variables},
     {"add_generation_prompt", store_flag<&core::conversation::add_generation_prompt>},
@@ -258,11 +240,12 @@ constexpr template_field template_fields[] = {
 };
 
 bool changes_something(const core::conversation& c) {
-  return !c.tools.is_null() || !c.documents.is_null() || !c.variables.empty() || !c.add_generation_prompt ||
+  return !c.documents.is_null() || !c.variables.empty() || !c.add_generation_prompt ||
          c.continue_final_message;
 }
 
 bool is_template_field(std::string_view name) {
+  if (name == "tools" || name == "tool_choice" || name == "parallel_tool_calls") return true;  // read_tools()
   return std::ranges::any_of(template_fields, [&](const template_field& f) { return name == f.name; });
 }
 

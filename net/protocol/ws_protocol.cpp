@@ -7,6 +7,7 @@
 #include "net/protocol/ignored_fields.h"
 #include "net/protocol/planned.h"
 #include "net/protocol/request_fields.h"
+#include "net/protocol/tools.h"
 
 namespace weir::net::ws {
 namespace {
@@ -148,6 +149,13 @@ core::result<bool> read_follow_field(std::string_view name, const json::value& v
   return false;
 }
 
+core::result<void> read_reasoning(std::string_view name, const json::value& v, response_create& c) {
+  auto separate = read_choice(name, v, "text", "separate");
+  if (!separate) return separate.error();
+  c.request.separate_reasoning = *separate;
+  return {};
+}
+
 constexpr create_field create_fields[] = {
     {"type", read_elsewhere},
     {"id", read_elsewhere},
@@ -155,6 +163,7 @@ constexpr create_field create_fields[] = {
     {"on_disconnect", read_end_of_socket},
     {"on_lag", read_on_lag},
     {"metadata", read_metadata},
+    {"reasoning", read_reasoning},
 };
 
 core::result<void> read_create_field(std::string_view name, const json::value& v, response_create& c,
@@ -201,6 +210,10 @@ client_message parse_create(const json::object& o) {
       return invalid(o, read.error());
   }
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
+  std::vector<core::grammar::warning> dropped;
+  if (auto read = read_tools(o, tool_dialect::chat, c.request, dropped); !read) return invalid(o, read.error());
+  for (const auto& w : dropped) ignored.add(w.where);
+  if (c.request.tools.any()) c.request.separate_reasoning = true;
   if (auto read = read_constraint_fields(o, c.request); !read) return invalid(o, read.error());
   if (auto read = read_logprobs_fields(o, logprobs_form::either, c.request); !read)
     return invalid(o, read.error());
