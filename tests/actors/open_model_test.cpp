@@ -60,8 +60,7 @@ TEST_CASE("the option --kv-type decides what pages store, and what they take") {
     o.kv_tokens = 10 * core::page_tokens;
     o.kv_host_mb = o.device == "sim" ? 0 : 1;
     const std::string source = o.device == "sim" ? "sim" : dir.path().string();
-    return open_model({"toy", source, false}, o, o.device == "sim" ? nullptr : kernels::reference_backend(),
-                      {});
+    return open_model({"toy", source}, o, o.device == "sim" ? nullptr : kernels::reference_backend(), {});
   };
   const auto use = [&](const char* type) {
     const auto m = open(type);
@@ -91,13 +90,13 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
     read = done;
     all = total;
   };
-  const auto refused = open_model({"toy", path, false}, {}, backend_with_free(least - 1), progress);
+  const auto refused = open_model({"toy", path}, {}, backend_with_free(least - 1), progress);
   REQUIRE(refused.has_error());
   CHECK(refused.error().code == core::errc::does_not_fit);
   CHECK_THAT(refused.error().message, Contains(path) && Contains("the weights take"));
   CHECK(read == 0);
 
-  const auto opened = open_model({"toy", path, false}, {}, backend_with_free(16 * least), progress);
+  const auto opened = open_model({"toy", path}, {}, backend_with_free(16 * least), progress);
   REQUIRE(opened.has_value());
   CHECK(read > 0);
   CHECK(read == all);
@@ -113,7 +112,7 @@ TEST_CASE("a file that declares a context of millions of tokens takes the pages 
   o.kv = core::parse_kv_type("q8").value();
   o.max_batch = 2;
   const auto open = [&] {
-    return open_model({"toy", dir.path().string(), false}, o, backend_with_free(std::uint64_t{1} << 40), {});
+    return open_model({"toy", dir.path().string()}, o, backend_with_free(std::uint64_t{1} << 40), {});
   };
   const auto m = open();
   REQUIRE(m.has_value());

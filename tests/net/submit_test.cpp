@@ -23,7 +23,7 @@ struct key_world {
     o.owner.device = "sim";
     o.owner.max_batch = 64;
     o.owner.queue = 1000;
-    o.models.push_back({"sim", "sim:rate=100,prefill=100000000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=100000000"});
     if (change) change(o);
     service = here.make_service(std::move(o));
   }
@@ -93,8 +93,7 @@ TEST_CASE("submit: the priority of a key is that of its jobs, and a request may 
 TEST_CASE("submit: a key has its models alone, and without a name the only one that it may use") {
   key_world w("a models=a\nb models=b,c,none\nnone models=none\nfree\n", [](actors::service_options& o) {
     o.models.clear();
-    for (const char* name : {"a", "b", "c"})
-      o.models.push_back({name, "sim:rate=1000,prefill=1000000", false});
+    for (const char* name : {"a", "b", "c"}) o.models.push_back({name, "sim:rate=1000,prefill=1000000"});
   });
   const auto outcome_of = [&](const char* key, const char* model) -> std::string {
     auto r = w.ask(1, 1);
