@@ -1,6 +1,7 @@
 #include "actors/open_model.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "actors/gpu_owner.h"
 #include "core/model/load.h"
@@ -100,6 +101,29 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
   REQUIRE(opened.has_value());
   CHECK(read > 0);
   CHECK(read == all);
+}
+
+TEST_CASE("a template of the options takes the place of a model's own, with the model's special tokens") {
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), {});
+  std::ofstream(dir.path() / "tokenizer_config.json") << R"({"chat_template":"own","bos_token":"<s>"})";
+  owner_options o;
+  o.device = "reference";
+  core::conversation hello;
+  hello.messages = {boost::json::object{{"role", "user"}, {"content", "hi"}}};
+  const auto prompt_of = [&](const char* source) {
+    const auto m = open_model({"toy", source}, o, kernels::reference_backend(), {});
+    REQUIRE(m.has_value());
+    return (*m)->served->chat->render(hello, {}).value().text;
+  };
+  const std::string files = dir.path().string();
+  CHECK(prompt_of(files.c_str()) == "own");
+  o.chat_template = std::make_shared<const template_text>(
+      template_text{"f.jinja", "{{ bos_token }}{{ messages[0].content }}"});
+  CHECK(prompt_of(files.c_str()) == "<s>hi");
+  o.chat_template.reset();
+  o.chatml = true;
+  CHECK(prompt_of(files.c_str()).starts_with("<|im_start|>"));
 }
 
 TEST_CASE("a file that declares a context of millions of tokens takes the pages of a usual one") {
