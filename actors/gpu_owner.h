@@ -27,6 +27,11 @@
 
 namespace weir::actors {
 
+// The source of a chat template, which compiles.
+struct template_text {
+  std::string file, source;
+};
+
 struct owner_options : core::device_settings, core::queue_settings {
   std::string device = "cpu";  // cpu, reference, cuda:N, sim
   core::objective slo;         // of the requests of each model; where it is set, it shapes steps
@@ -34,6 +39,9 @@ struct owner_options : core::device_settings, core::queue_settings {
   bool audit = false;          // check the engines' invariants after every step, not only when idle
   std::size_t models = 8;      // most models at a time; the mailbox is sized for their jobs
   kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply
+  // Which chat template all models have, whenever they are loaded, in place of their own; at most one is set.
+  bool chatml = false;
+  std::shared_ptr<const template_text> chat_template;
 };
 
 // Objects that all owners of a service share. No pointer is null.

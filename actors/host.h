@@ -18,9 +18,8 @@ namespace weir::actors {
 
 // A model to load.
 struct model_spec {
-  std::string name;           // the name that clients use
-  std::string source;         // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
-  bool force_chatml = false;  // use the ChatML template instead of the model's own
+  std::string name;    // the name that clients use
+  std::string source;  // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
   // Of its page pool, as a plan granted them (memory_plan.h); nullopt: --kv-tokens, or what is free once all
   // else is there.
   std::optional<std::uint32_t> pages = {};

@@ -80,6 +80,7 @@ model_list::model_ptr model_list::at(const catalogue& all, engine_id engine) {
 }
 
 core::result<model_list::model_ptr> model_list::find(std::string_view name) const {
+  name = behind(name);
   const auto all = look();
   const known_model* found = nullptr;
   std::size_t there = 0;

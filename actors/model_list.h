@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,8 +47,13 @@ struct known_model {
   std::optional<core::duration> last_load;        // how long the last one that ended well took
 };
 
+// The names that stand for models, each with the name of its model, which need not be known.
+using model_aliases = std::map<std::string, std::string, std::less<>>;
+
 class model_list {
  public:
+  explicit model_list(model_aliases aliases = {}) : aliases_(std::move(aliases)) {}
+
   using model_ptr = std::shared_ptr<const served_model>;
   using catalogue = std::vector<model_ptr>;
   struct snapshot {
@@ -70,8 +76,15 @@ class model_list {
   std::shared_ptr<const catalogue> models() const;
   // The one of `all` that this engine runs; null if none is there.
   static model_ptr at(const catalogue& all, engine_id engine);
-  // The model called `name`. An empty name finds the only model that is not absent. Errors: unavailable where
-  // the model is not ready, model_not_found.
+  const model_aliases& aliases() const noexcept { return aliases_; }
+  // The name of the model that `name` stands for; `name` itself where it is no alias.
+  std::string_view behind(std::string_view name) const {
+    const auto at = aliases_.find(name);
+    return at == aliases_.end() ? name : std::string_view(at->second);
+  }
+
+  // The model called `name`, or that an alias of this name stands for. An empty name finds the only model
+  // that is not absent. Errors: unavailable where the model is not ready, model_not_found.
   core::result<model_ptr> find(std::string_view name) const;
 
   // Calls `changed` on `ex` after each publish(), until the returned object is destroyed. Several changes may
@@ -84,6 +97,7 @@ class model_list {
     std::function<void()> changed;
     std::atomic<bool> told{false};  // a call is on its way
   };
+  const model_aliases aliases_;
   mutable std::mutex lock_;
   picture now_ = std::make_shared<snapshot>();
   std::vector<std::weak_ptr<follower>> followers_;

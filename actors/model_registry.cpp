@@ -57,6 +57,9 @@ class model_registry::mind : public model_steps {
       return core::make_error(errc::already_there, "a model is called '{}' already, and it is {}",
                               core::shortened(o.spec.name), name(e->state));
     if (e) return e;
+    if (p_.list.aliases().contains(o.spec.name))
+      return core::bad_param("name", "'{}' is an alias of the model '{}'", core::shortened(o.spec.name),
+                             core::shortened(p_.list.behind(o.spec.name)));
     if (o.spec.source.empty())
       return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(o.spec.name));
     if (known_.size() >= most_names)

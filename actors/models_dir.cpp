@@ -65,7 +65,7 @@ class scan {
 
   std::vector<model_spec> all() const {
     std::vector<model_spec> out;
-    for (const auto& [name, path] : found_) out.push_back({name, path, false});
+    for (const auto& [name, path] : found_) out.push_back({name, path});
     return out;
   }
 

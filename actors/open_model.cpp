@@ -8,6 +8,7 @@
 
 #include "actors/gpu_owner.h"
 #include "core/model/load/model_path.h"
+#include "core/text/chat/special_tokens.h"
 
 namespace weir::actors {
 namespace {
@@ -56,15 +57,41 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
+std::shared_ptr<const core::chat_template> given_chat(const template_text& t, boost::json::object tokens) {
+  return core::chat_template::from_source(t.source, std::move(tokens), t.file);
+}
+
+// Of a model that has no files, and so no special tokens.
+std::shared_ptr<const core::chat_template> chat_without_files(const owner_options& o) {
+  return o.chat_template ? given_chat(*o.chat_template, {}) : core::chat_template::chatml();
+}
+
+// A template that is given gets the special tokens of the model's files.
+core::result<std::shared_ptr<const core::chat_template>> chat_of_files(const model_spec& spec,
+                                                                       const owner_options& o,
+                                                                       const core::tokenizer& t) {
+  if (!o.chat_template) return core::chat_template::load(spec.source, t, o.chatml);
+  auto tokens = core::special_tokens_of(spec.source);
+  if (!tokens) return tokens.error();
+  return given_chat(*o.chat_template, std::move(*tokens));
+}
+
 core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, const owner_options& o) {
   const auto sim = sim_shape(spec, o);
   if (!sim) return sim.error();
   if (sim->load_fault)
     return core::make_error(errc::internal, "the simulated load failed, as fault=load asks");
+  std::shared_ptr<const core::sim_script> script;
+  if (!sim->script.empty()) {
+    auto read = core::sim_script::read(sim->script);
+    if (!read) return read.error();
+    script = std::move(*read);
+  }
   auto m = std::make_unique<ready_model>();
-  m->weights = core::make_sim_model(*sim, [](core::duration d) { std::this_thread::sleep_for(d); });
-  m->served->tokenizer = core::make_sim_tokenizer();
-  m->served->chat = core::chat_template::chatml();
+  m->served->tokenizer = script ? core::make_byte_tokenizer() : core::make_sim_tokenizer();
+  m->weights = core::make_sim_model(
+      *sim, [](core::duration d) { std::this_thread::sleep_for(d); }, std::move(script));
+  m->served->chat = chat_without_files(o);
   return m;
 }
 
@@ -77,7 +104,7 @@ core::result<std::unique_ptr<ready_model>> open_random(const model_spec& spec, c
   auto m = std::make_unique<ready_model>();
   m->weights = std::move(loaded->weights);
   m->served->tokenizer = core::make_numbered_tokenizer(m->weights->info().vocab_size);
-  m->served->chat = core::chat_template::chatml();
+  m->served->chat = chat_without_files(o);
   return m;
 }
 
@@ -106,7 +133,7 @@ core::result<std::unique_ptr<ready_model>> open_files(const model_spec& spec, co
   auto tokenizer = core::load_tokenizer(spec.source);
   if (!tokenizer) return tokenizer.error();
   m->served->tokenizer = std::move(*tokenizer);
-  auto chat = core::chat_template::load(spec.source, *m->served->tokenizer, spec.force_chatml);
+  auto chat = chat_of_files(spec, o, *m->served->tokenizer);
   if (!chat) return chat.error();
   m->served->chat = std::move(*chat);
   const auto show = [&](std::uint64_t done, std::uint64_t total) {

@@ -100,6 +100,7 @@ service::parts::parts(service_options o, const timekeeper& t)
       lasting(t.lasting()),
       seen(o.seen),
       next_id(o.simulated ? o.simulated->next_id : random_id),
+      list(o.aliases),
       shared{seen, constraints_of(o.owner)},
       control_ex(o.simulated ? place(o) : own_thread()),
       hosts(hosts_of(o, t, shared)),
@@ -288,6 +289,10 @@ void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a,
            .refuse = [a](const core::error& why) { a->refuse(why); },
            .unwanted = [a] { return a->abandoned(); }});
 }
+
+const model_aliases& service::aliases() const noexcept { return p_->list.aliases(); }
+
+std::string service::model_behind(std::string_view name) const { return std::string(p_->list.behind(name)); }
 
 std::vector<model_entry> service::models() const {
   std::vector<model_entry> out;

@@ -102,6 +102,7 @@ struct service_options {
   std::vector<std::string> devices;  // one host for each, which replaces owner.device; empty: owner.device
   std::uint32_t copies = 1;          // of each model, on as many hosts; >= 1
   std::vector<model_spec> known_models;  // that an order may load by name; those of `models` are known, too
+  model_aliases aliases;                 // none is the name of one of `models`, or has an alias as its model
   std::vector<planned_device> measured;  // devices whose memory was measured already; others are when needed
   core::duration drain = std::chrono::seconds(30);  // of an order to unload that names no time
   text_bounds text;
@@ -136,6 +137,9 @@ class service {
 
   // The models that are ready, in the order of their loads.
   std::vector<model_entry> models() const;
+  // The names that stand for models, and the model that a name stands for: itself where it is no alias.
+  const model_aliases& aliases() const noexcept;
+  std::string model_behind(std::string_view name) const;
 
   // --- Models at run time (model_orders.h). Answers are posted to `ex` ---
 

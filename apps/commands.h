@@ -35,6 +35,7 @@ command add_render(CLI::App& app);
 command add_chat(CLI::App& app);
 command add_load(CLI::App& app);
 command add_models(CLI::App& app);
+command add_launch(CLI::App& app);
 command add_bench(CLI::App& app);
 
 }  // namespace weir::apps

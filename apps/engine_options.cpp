@@ -8,6 +8,8 @@
 #include "actors/models_dir.h"
 #include "actors/open_model.h"
 #include "core/model/load.h"
+#include "core/text/read_file.h"
+#include "core/text/template/template.h"
 
 namespace weir::apps {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 using core::bad_param;
 
 constexpr std::size_t most_devices = 64;
+constexpr std::size_t most_aliases = 1000;
+constexpr std::size_t most_template_bytes = 1 << 20;
 
 // Parses NAME=SOURCE or SOURCE.
 actors::model_spec spec_of(const std::string& text) {
@@ -70,17 +74,16 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
   if (device == "sim") {
     if (!s.model.empty())
       return bad_param("model", "--model: the simulated device serves its own model, called sim");
-    out.push_back({"sim", s.device, false});
+    out.push_back({"sim", s.device});
     return out;
   }
   if (s.model.empty()) {
-    out.push_back({"rill", bundled_model(), s.chatml});
+    out.push_back({"rill", bundled_model()});
     return out;
   }
   std::set<std::string> names;
   for (const auto& text : s.model) {
     auto m = spec_of(text);
-    m.force_chatml = s.chatml;
     if (m.name.empty()) return bad_param("model", "--model {}: the name is empty", text);
     if (!names.insert(m.name).second)
       return bad_param("model", "--model: two models are called '{}'; give one another name: NAME=PATH",
@@ -88,6 +91,23 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
     out.push_back(std::move(m));
   }
   return out;
+}
+
+core::result<> set_chat_template(actors::owner_options& o, const core::engine_settings& s) {
+  o.chatml = s.chatml;
+  const std::string& file = s.chat_template;
+  if (file.empty()) return {};
+  if (s.chatml) return bad_param("chat-template", "--chat-template and --chatml exclude each other");
+  const auto text = core::read_file(file);
+  if (!text) return bad_param("chat-template", "--chat-template: {}", text.error().message);
+  if (!*text) return bad_param("chat-template", "--chat-template: there is no file {}", file);
+  if (text->value().size() > most_template_bytes)
+    return bad_param("chat-template", "--chat-template: {} has more than {} bytes", file,
+                     most_template_bytes);
+  if (const auto program = core::jinja::program::compile(**text); !program)
+    return bad_param("chat-template", "--chat-template {}: {}", file, program.error().message);
+  o.chat_template = std::make_shared<const actors::template_text>(actors::template_text{file, **text});
+  return {};
 }
 
 }  // namespace
@@ -122,17 +142,39 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.owner.slo = *slo;
   o.owner.kv = *kv;
   o.owner.activations = *activations;
+  if (const auto ok = set_chat_template(o.owner, s); !ok) return ok.error();
   return o;
 }
 
-core::result<> set_models_dir(actors::service_options& o, const std::string& dir, bool chatml) {
+core::result<> set_models_dir(actors::service_options& o, const std::string& dir) {
   if (dir.empty()) return {};
   if (o.owner.device == "sim")
     return bad_param("models-dir", "--models-dir: the simulated device runs no models of files");
   auto found = actors::models_in(dir);
   if (!found) return bad_param("models-dir", "--models-dir {}", found.error().message);
-  for (auto& m : *found) m.force_chatml = chatml;
   o.known_models = std::move(*found);
+  return {};
+}
+
+core::result<> set_aliases(actors::service_options& o, const std::vector<std::string>& aliases) {
+  if (aliases.size() > most_aliases)
+    return bad_param("alias", "--alias: {} names, {} are the most", aliases.size(), most_aliases);
+  const auto is_model = [&](const std::string& name) {
+    return std::ranges::find(o.models, name, &actors::model_spec::name) != o.models.end() ||
+           std::ranges::find(o.known_models, name, &actors::model_spec::name) != o.known_models.end();
+  };
+  for (const auto& text : aliases) {
+    const auto equals = text.find('=');
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size())
+      return bad_param("alias", "--alias {}: NAME=MODEL is wanted", text);
+    const std::string name = text.substr(0, equals);
+    if (is_model(name)) return bad_param("alias", "--alias {}: a model is called '{}'", text, name);
+    if (!o.aliases.emplace(name, text.substr(equals + 1)).second)
+      return bad_param("alias", "--alias {}: '{}' is an alias already", text, name);
+  }
+  for (const auto& [name, model] : o.aliases)
+    if (o.aliases.contains(model))
+      return bad_param("alias", "--alias {}={}: '{}' is an alias itself", name, model, model);
   return {};
 }
 

@@ -260,8 +260,9 @@ int run(const serve_options& o) {
       return exit_of(e);
     }
   show_device(why_cpu);
-  for (const auto& ok : {set_copies(*service, o.server.replicas),
-                         set_models_dir(*service, o.server.models_dir, o.engine.chatml)})
+  for (const auto& ok :
+       {set_copies(*service, o.server.replicas), set_models_dir(*service, o.server.models_dir),
+        set_aliases(*service, o.server.alias)})
     if (!ok) {
       std::cerr << ok.error().message << '\n';
       return exit_of(ok.error());

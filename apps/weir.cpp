@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
   add("plan", "whether models fit their devices, and what of them goes to which; loads nothing", add_plan);
 #ifdef WEIR_SERVE_ONLY
-  add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "models", "bench"},
+  add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "models", "launch", "bench"},
               "left out of builds with a sanitizer");
 #else
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
   add("accept", "whether texts fit a constraint, and which tokens may come next", add_accept);
   add("models", "list, load, unload and swap the models of a running server", add_models);
+  add("launch", "start a coding agent or another client with a running server's models", add_launch);
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
 #endif

@@ -46,6 +46,7 @@ struct engine_settings : device_settings {
   std::string kv_type = "auto";
   std::string activations = "f32";
   bool chatml = false;
+  std::string chat_template;
   std::string slo;
 };
 
@@ -89,6 +90,7 @@ struct listener_settings {
   std::vector<std::string> allow_origin;
   std::chrono::seconds drain{30};
   std::string models_dir;
+  std::vector<std::string> alias;
   bool no_admin = false;
 };
 
@@ -241,6 +243,9 @@ void visit_settings(engine_settings& s, V&& v) {
           "ttft=TIME,tpot=TIME"},
          s.slo);
   models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
+  models({"chat-template", "Jinja template for messages, whatever template the model has; not with chatml",
+          "FILE"},
+         s.chat_template);
 }
 
 template <class V>
@@ -313,6 +318,8 @@ void visit_settings(server_settings& s, V&& v) {
                          "sub-directories, theirs, and its GGUF files; none: only those of --model",
                          "DIR"},
                         s.models_dir);
+  in_group("Models", v)(
+      {"alias", "another name for a model, by which clients may call it; repeatable", "NAME=MODEL"}, s.alias);
   visit_settings(s.queue, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   network(

@@ -71,6 +71,7 @@ reply error_reply(const key_refusal& no) {
 // models, too.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model) {
   if (model.empty() && from.token) model = from.token->model;
+  model = s.model_behind(model);
   const auto models = from.key ? from.key->rights()->models : std::vector<std::string>();
   if (models.empty()) return std::nullopt;
   if (!model.empty() && std::ranges::find(models, model) == models.end())

@@ -37,8 +37,9 @@ key_refusal too_much(known_key::limit_refusal no);
 // Retry-After and, exact, retry-after-ms.
 reply error_reply(const key_refusal& no);
 
-// If `model` is empty and the client may not use all models, sets `model` to the only served one that it may
-// use. A model that its key may not use is refused, whether it is served or not.
+// Sets `model` to the model behind it, where it is an alias. If `model` is empty and the client may not use
+// all models, sets `model` to the only served one that it may use. A model that its key may not use is
+// refused, whether it is served or not.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model);
 
 // Submits a request of `n` choices for a client: with its key's priority, counted for its key. The refusals

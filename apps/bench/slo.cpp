@@ -97,6 +97,7 @@ core::result<std::unique_ptr<subject>> open(const slo_options& o) {
     const auto& source = service->models.front().source;
     const auto spec = core::parse_sim_spec(std::string_view(source).substr(source.find(':') + 1));
     if (!spec) return spec.error();
+    if (!spec->script.empty()) return core::bad_param("device", "sim: bench slo takes no script");
     s->model->weights = core::make_sim_model(*spec, [at = &s->spent](core::duration d) { at->spend(d); });
     // one token a word, as the questions count them
     s->model->served->tokenizer = core::make_numbered_tokenizer(core::sim_vocab_size);

@@ -20,13 +20,19 @@ duration seconds(double s) { return duration(static_cast<std::int64_t>(s * 1e9))
 
 class sim_model final : public model {
  public:
-  sim_model(const sim_spec& spec, std::function<void(duration)> spend)
-      : spec_(spec), grid_(seconds(spec.burst / spec.rate)), spend_(std::move(spend)) {
+  sim_model(const sim_spec& spec, std::function<void(duration)> spend,
+            std::shared_ptr<const sim_script> script)
+      : spec_(spec),
+        grid_(spec.rate > 0 ? seconds(spec.burst / spec.rate) : duration(1)),
+        spend_(std::move(spend)),
+        script_(std::move(script)) {
     info_.architecture = "sim";
-    info_.vocab_size = sim_vocab_size;
+    info_.vocab_size = script_ ? sim_script_vocab : sim_vocab_size;
+    if (script_) info_.stop_ids = {sim_script_end};
+    info_.reads_prompts = script_ != nullptr;
     info_.context = spec.context;
     info_.weight_bytes = spec.weight_bytes;
-    info_.paced = spec.step == duration::zero();
+    info_.paced = spec.step == duration::zero() && spec.rate > 0;
     if (!info_.paced) info_.prompt_rows = device_prompt_rows;
   }
 
@@ -47,7 +53,7 @@ class sim_model final : public model {
       return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks",
                         forwards_, forwards_);
     }
-    if (!info_.paced && spend_) spend_(cost_of(b));
+    if (spec_.step != duration::zero() && spend_) spend_(cost_of(b));
     return {};
   }
 
@@ -78,19 +84,25 @@ class sim_model final : public model {
     return all;
   }
 
-  static token_id token_of(const draw& d) {
-    const token_id free = sim_token(d.seed, d.position - d.prompt_tokens);
+  token_id scripted(const draw& d) const {
+    const std::string_view say = script_->answer(d.prompt);
+    const std::uint32_t at = d.position - d.prompt_tokens;
+    return at < say.size() ? static_cast<unsigned char>(say[at]) : sim_script_end;
+  }
+
+  token_id token_of(const draw& d) const {
+    const token_id free = script_ ? scripted(d) : sim_token(d.seed, d.position - d.prompt_tokens);
     if (d.allowed.empty()) return free;
     const auto allowed = [&](std::uint32_t id) { return (d.allowed[id / 32] >> (id % 32) & 1) != 0; };
     auto id = static_cast<std::uint32_t>(free);
-    for (std::uint32_t looked = 0; looked < sim_vocab_size && !allowed(id); ++looked)
-      id = (id + 1) % sim_vocab_size;
+    for (std::uint32_t looked = 0; looked < info_.vocab_size && !allowed(id); ++looked)
+      id = (id + 1) % info_.vocab_size;
     return static_cast<token_id>(id);
   }
 
   void tell_logprobs(std::span<const draw> draws, std::size_t i, token_id drawn) {
     const auto likely = [&](std::uint32_t k) {
-      const auto id = (static_cast<std::uint32_t>(drawn) + k) % sim_vocab_size;
+      const auto id = (static_cast<std::uint32_t>(drawn) + k) % info_.vocab_size;
       return kernels::token_logprob{static_cast<token_id>(id),
                                     -static_cast<float>(k + 1) * std::numbers::ln2_v<float>};
     };
@@ -123,6 +135,7 @@ class sim_model final : public model {
   sim_spec spec_;
   duration grid_;
   std::function<void(duration)> spend_;
+  std::shared_ptr<const sim_script> script_;
   model_info info_;
   std::uint64_t forwards_ = 0, draws_ = 0;
   std::vector<kernels::draw_logprobs> logprobs_;  // by draw of the latest sample()
@@ -198,9 +211,8 @@ result<void> set_fault(sim_spec& s, std::string_view value) {
 result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) {
   if (key == "rate") {
     if (auto ok = set(s.rate, key, value, 0.0, 1e6); !ok) return ok;
-    if (s.rate == 0) s.rate = sim_spec{}.rate;
-    return s.rate < 1e-3 ? result<void>(bad(key, value, "0 (the default) or at least 0.001"))
-                         : result<void>();
+    return s.rate != 0 && s.rate < 1e-3 ? result<void>(bad(key, value, "0 (the default) or at least 0.001"))
+                                        : result<void>();
   }
   if (key == "arrive") {
     if (value != "together" && value != "staggered") return bad(key, value, "together or staggered");
@@ -212,6 +224,11 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
   if (key == "stall") return set_stall(s, value);
   if (key == "step") return set_step(s, value);
   if (key == "fault") return set_fault(s, value);
+  if (key == "script") {
+    if (value.empty()) return bad(key, value, "the path of a file");
+    s.script = value;
+    return {};
+  }
   if (key == "ctx") return set<std::uint32_t>(s.context, key, value, 2, 1u << 24);
   std::uint32_t n = 0;
   if (key == "load") {
@@ -225,7 +242,8 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
     return {};
   }
   return bad_param(
-      "device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load mb)", key);
+      "device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load mb script)",
+      key);
 }
 
 }  // namespace
@@ -240,6 +258,7 @@ result<sim_spec> parse_sim_spec(std::string_view text) {
     if (equals == item.npos) return bad_param("device", "sim: «{}» is not KEY=VALUE", item);
     if (auto ok = set_key(spec, item.substr(0, equals), item.substr(equals + 1)); !ok) return ok.error();
   }
+  if (spec.rate == 0 && spec.script.empty()) spec.rate = sim_spec{}.rate;
   return spec;
 }
 
@@ -247,8 +266,9 @@ token_id sim_token(std::uint64_t seed, std::uint32_t index) {
   return static_cast<token_id>(splitmix64((seed << 32) + index) % sim_vocab_size);
 }
 
-std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend) {
-  return std::make_unique<sim_model>(spec, std::move(spend));
+std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend,
+                                      std::shared_ptr<const sim_script> script) {
+  return std::make_unique<sim_model>(spec, std::move(spend), std::move(script));
 }
 
 }  // namespace weir::core

@@ -9,11 +9,17 @@
 //
 // A sim paces the engine through model::due(), a pure function of a sequence's progress. Tokens are due at
 // the points of a grid with a spacing of burst / rate seconds, which begins at the clock's zero. Each token
-// (or burst of tokens) is due at the first point after the previous one was computed. If the owner is late, a
-// stream thus becomes slower, as on a device, and never catches up with a burst.
+// (or burst of tokens) is due at the first point after the previous one was computed. If the owner is late,
+// a stream thus becomes slower, as on a device, and never catches up with a burst.
 //
 // With `step` a sim takes the time of a device instead, and rate, prefill, arrive, burst and stall have no
 // effect: rows are always due, and each forward takes longer the more rows it has.
+//
+// With `script` a sim answers what a file says (sim_script.h): ids 0 to 255 are bytes, and 256 ends an
+// answer. Output token i is byte i of the answer, and behind the last byte comes the end. Under a constraint
+// it is the first allowed token from that one upwards, and after the end comes byte 0; i counts on, whatever
+// was drawn. min_tokens and ignore_eos thus get ends without text behind the answer. With rate=0 the answer
+// comes as fast as it goes: rate, prefill, arrive, burst and stall have no effect then.
 //
 // Thread safety: see model.h.
 #pragma once
@@ -21,14 +27,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/model/model.h"
+#include "core/model/sim_script.h"
 
 namespace weir::core {
 
 struct sim_spec {
-  double rate = 50;         // rate=N: tokens per second of one sequence, [0.001, 1e6]; N = 0: the default
+  // rate=N: tokens per second of one sequence, [0.001, 1e6]; N = 0: the default, and with a script no limit,
+  // which is 0 here.
+  double rate = 50;
   bool staggered = false;   // arrive=together: one grid for all; staggered: sim_phases grids, evenly shifted
   double prefill = 20000;   // prefill=N: prompt tokens per second of one sequence, [0.001, 1e9]
   std::uint32_t burst = 1;  // burst=N: tokens come N at a time, every N/rate seconds; [1, 10000]
@@ -45,22 +55,24 @@ struct sim_spec {
   // step=BASE/PROMPT/STREAM, in us, each at most 1e6, BASE above 0: a forward takes BASE, and for each row of
   // a prompt and each row of a stream. Zero: none.
   duration step{}, step_prompt_row{}, step_stream_row{};
+  std::string script;  // script=FILE: what is answered; a path without a comma; empty: none
 };
 
 // Parses what follows `sim:` in `--device sim[:K=V,…]`; empty: all defaults. Error: invalid_param, with the
 // key in the message.
 result<sim_spec> parse_sim_spec(std::string_view text);
 
-// Number of staggered grids. They are enough that the tokens of all sequences together come evenly. There are
-// no more, because each grid costs a step, in which the engine visits all its sequences.
+// Number of staggered grids. They are enough that the tokens of all sequences together come evenly. There
+// are no more, because each grid costs a step, in which the engine visits all its sequences.
 inline constexpr int sim_phases = 16;
 
 inline constexpr std::uint32_t sim_vocab_size = 1000;
 // Output token `index` of a job with this seed.
 token_id sim_token(std::uint64_t seed, std::uint32_t index);
 
-// `spend` spends the time of a forward pass, where spec.step is set: it waits, or moves a clock. Without it
-// forwards take no time.
-std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend = {});
+// `script`: what spec.script says, read; null: none. `spend` spends the time of a forward pass, where
+// spec.step is set: it waits, or moves a clock. Without it forwards take no time.
+std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend = {},
+                                      std::shared_ptr<const sim_script> script = {});
 
 }  // namespace weir::core

@@ -41,9 +41,9 @@ actors::service_options options_of(const engine_options& o) {
     throw engine_error("model",
                        sim ? "model: the simulated device has its own" : "model: has to name a directory");
   if (sim) {
-    s.models.push_back({"sim", o.device, false});
+    s.models.push_back({"sim", o.device});
   } else {
-    s.models.push_back({actors::name_of_source(o.model), o.model, false});
+    s.models.push_back({actors::name_of_source(o.model), o.model});
   }
   s.owner.device = sim ? "sim" : o.device;
   const auto kv = core::parse_kv_type(o.kv_type);

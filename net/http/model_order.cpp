@@ -77,7 +77,8 @@ const model_status* known_model(const source_rules& rules, const std::string& na
 }
 
 bool needs_no_files(const std::string& source) {
-  return source.starts_with("random:") || source == "sim" || source.starts_with("sim:");
+  const bool sim = source == "sim" || source.starts_with("sim:");
+  return source.starts_with("random:") || (sim && source.find("script=") == source.npos);
 }
 
 // A known model whose name or source the order's source is; null: none.

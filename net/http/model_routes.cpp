@@ -20,6 +20,9 @@ struct shown_models {
   struct one {
     model_status status;
     std::optional<model_entry> served;
+    std::string alias;  // empty: it is shown by its own name
+
+    const std::string& name() const { return alias.empty() ? status.name : alias; }
   };
   std::vector<one> all;
 
@@ -30,11 +33,23 @@ struct shown_models {
     for (auto& m : h.server().service.models()) {
       const auto at = by_name.find(m.name);
       if (!from.allows_model(m.name)) continue;
-      all.push_back({at == by_name.end() ? ready(m) : *at->second, m});
+      all.push_back({at == by_name.end() ? ready(m) : *at->second, m, {}});
       if (at != by_name.end()) by_name.erase(at);
     }
     for (auto& m : known.models)
-      if (by_name.contains(m.name) && from.allows_model(m.name)) all.push_back({std::move(m), std::nullopt});
+      if (by_name.contains(m.name) && from.allows_model(m.name))
+        all.push_back({std::move(m), std::nullopt, {}});
+    add_aliases(h.server().service.aliases());
+  }
+
+  void add_aliases(const actors::model_aliases& aliases) {
+    const std::size_t models = all.size();
+    for (const auto& [alias, model] : aliases)
+      for (std::size_t i = 0; i < models; ++i)
+        if (all[i].status.name == model) {
+          one shown{all[i].status, all[i].served, alias};
+          all.push_back(std::move(shown));
+        }
   }
 
   // A model that has become ready since the picture.
@@ -46,7 +61,7 @@ struct shown_models {
     return s;
   }
   void append(std::string& out, std::size_t i) const {
-    append_listed(out, all[i].status, all[i].served ? &*all[i].served : nullptr);
+    append_listed(out, all[i].status, all[i].served ? &*all[i].served : nullptr, all[i].alias);
   }
 };
 
@@ -84,7 +99,7 @@ reply list_models(hub& h, const bearer& from) {
 reply show_model(hub& h, const std::string& name, const bearer& from) {
   const shown_models shown(h, from);
   for (std::size_t i = 0; i < shown.all.size(); ++i) {
-    if (shown.all[i].status.name != name) continue;
+    if (shown.all[i].name() != name) continue;
     std::string out;
     shown.append(out, i);
     return json_reply(std::move(out));
@@ -95,12 +110,14 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
 reply model_props(hub& h, const std::string& name, const bearer& from) {
   const shown_models shown(h, from);
   if (name.empty()) {
-    const auto is_ready = [](const auto& m) { return m.status.state == model_state::ready; };
+    const auto is_ready = [](const auto& m) {
+      return m.alias.empty() && m.status.state == model_state::ready;
+    };
     const auto first = std::ranges::find_if(shown.all, is_ready);
     const bool one = std::ranges::count_if(shown.all, is_ready) == 1;
     return json_reply(props_body(one ? &first->status : nullptr, true));
   }
-  const auto named = [&](const auto& m) { return m.status.name == name; };
+  const auto named = [&](const auto& m) { return m.name() == name; };
   const auto at = std::ranges::find_if(shown.all, named);
   if (at == shown.all.end()) return no_such_model(name);
   return json_reply(props_body(&at->status, false));

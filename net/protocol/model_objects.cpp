@@ -102,10 +102,11 @@ void append_device(std::string& out, const actors::device_account& d) {
   });
 }
 
-void append_listed(std::string& out, const actors::model_status& m, const actors::model_entry* served) {
+void append_listed(std::string& out, const actors::model_status& m, const actors::model_entry* served,
+                   std::string_view alias) {
   const std::uint32_t context = served ? served->context : m.context;
   append_object(out, [&] {
-    append_text(out, "id", m.name);
+    append_text(out, "id", alias.empty() ? m.name : alias);
     append_text(out, "object", "model");
     append_int(out, "created", served ? served->created_s : 0);
     append_text(out, "owned_by", "weir");
@@ -113,7 +114,12 @@ void append_listed(std::string& out, const actors::model_status& m, const actors
     if (context > 0) {
       append_count(out, "context_length", context);
       append_count(out, "max_model_len", context);
-      append_object(out, "meta", [&] { append_count(out, "n_ctx", context); });
+    }
+    if (context > 0 || !alias.empty()) {
+      append_object(out, "meta", [&] {
+        if (context > 0) append_count(out, "n_ctx", context);
+        if (!alias.empty()) append_text(out, "alias_of", m.name);
+      });
     }
     if (!served) return;
     append_count(out, "vocab_size", served->vocab_size);

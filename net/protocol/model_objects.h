@@ -22,8 +22,10 @@ std::string_view router_word(actors::model_state s) noexcept;
 // How much of a load is done, 0 to 1; 0 while that is not known.
 double progress_of(const actors::model_status& m) noexcept;
 
-// An object of /v1/models. `served`: the same model where it is ready, else null.
-void append_listed(std::string& out, const actors::model_status& m, const actors::model_entry* served);
+// An object of /v1/models. `served`: the same model where it is ready, else null. `alias`: the name under
+// which it is shown, with its own in `meta.alias_of`; empty: its own.
+void append_listed(std::string& out, const actors::model_status& m, const actors::model_entry* served,
+                   std::string_view alias = {});
 
 // Server-sent events: the state of one model, and that a model is known no more.
 void append_model_event(std::string& out, const actors::model_status& m);

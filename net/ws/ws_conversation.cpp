@@ -184,6 +184,7 @@ bool ws_conversation::judge_token(const std::string& lane, actors::request& r) {
     return false;
   }
   if (r.model.empty()) r.model = token->model;
+  r.model = hub_.server().service.model_behind(r.model);
   if (!how_.from.token_allows_model(r.model)) {
     session_.close(close_code::forbidden);
     return false;

@@ -218,7 +218,7 @@ struct admission_rig {
                     const std::string& sim = "rate=100,prefill=100000")
       : here(seed) {
     actors::service_options o;
-    o.models.push_back({"sim", "sim:" + sim, false});
+    o.models.push_back({"sim", "sim:" + sim});
     o.owner.device = "sim";
     change(o.owner);
     service = here.make_service(std::move(o));
@@ -314,7 +314,7 @@ TEST_CASE("the wait for a text to be tokenised is predicted, and refuses where i
   world here(11);
   slow_time time(here);
   actors::service_options o;
-  o.models.push_back({"sim", "sim", false});
+  o.models.push_back({"sim", "sim"});
   o.owner.device = "sim";
   o.owner.queue_wait = 500ms;
   o.simulated.emplace(actors::simulation{here.get_executor(), [&] {

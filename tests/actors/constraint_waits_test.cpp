@@ -9,7 +9,7 @@ TEST_CASE("many keys that ask for one slow constraint at once all get it, also w
   const temporary_dir dir;  // of a model that has a token for every byte
   write_toy_directory(dir.path());
   service_fixture f("", [&](auto& o) {
-    o.models = {{"m", dir.path().string(), false}};
+    o.models = {{"m", dir.path().string()}};
     o.owner.device = "reference";
     o.owner.threads = 1;
     o.owner.kv_tokens = 4096;

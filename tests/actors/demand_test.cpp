@@ -18,7 +18,7 @@ constexpr std::uint32_t pages = 16, batch = 8, queue = 12;
 actors::service_options service_on(const std::string& device, const std::string& source,
                                    std::uint32_t kv_pages) {
   actors::service_options o;
-  o.models.push_back({"m", source, false});
+  o.models.push_back({"m", source});
   o.owner.device = device;
   o.owner.threads = 1;
   o.owner.max_batch = batch;

@@ -79,7 +79,7 @@ TEST_CASE(
 
 TEST_CASE("a server whose device dies", "[.]") {
   service_fixture f("", [](auto& o) {
-    o.models = {{"m", "random:tiny-110m:bf16", false}};
+    o.models = {{"m", "random:tiny-110m:bf16"}};
     o.owner.device = "cuda:0";
     o.owner.max_seq_len = 16384;
     o.owner.max_batch = 4;

@@ -17,8 +17,8 @@ struct two_models : sim_town {
   explicit two_models(std::uint64_t seed) : sim_town(seed, options()) {}
   static actors::service_options options() {
     actors::service_options o;
-    o.models.push_back({"quick", "sim:rate=1000,prefill=100000", false});
-    o.models.push_back({"slow", "sim:rate=20,prefill=1000", false});
+    o.models.push_back({"quick", "sim:rate=1000,prefill=100000"});
+    o.models.push_back({"slow", "sim:rate=20,prefill=1000"});
     o.owner.models = 2;
     o.owner.max_batch = 4;
     o.owner.queue = 6;
@@ -121,7 +121,7 @@ TEST_CASE("figures: a refused job has not ended, and a job cancelled before its 
 TEST_CASE("figures: a device that is made anew keeps the totals of the one before") {
   world here(5);
   actors::service_options o;
-  o.models.push_back({"sim", "sim:rate=1000,fault=device@6", false});
+  o.models.push_back({"sim", "sim:rate=1000,fault=device@6"});
   o.owner.device = "sim";
   const auto service = here.make_service(std::move(o));
   const auto run = [&](std::int64_t tokens) {

@@ -18,7 +18,7 @@ struct counted_world {
     o.owner.device = "sim";
     o.owner.max_batch = 4;
     o.owner.queue = 8;
-    o.models.push_back({"sim", "sim:rate=100,prefill=100000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=100000"});
     service = here.make_service(std::move(o));
   }
   std::vector<std::shared_ptr<job_stream>> submit(actors::request r, std::uint32_t n = 1) {

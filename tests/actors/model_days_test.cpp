@@ -22,8 +22,8 @@ struct day {
 
   static actors::service_options options(std::mt19937_64& random) {
     actors::service_options o;
-    o.models.push_back({"a", "sim:rate=1000,prefill=100000", false});
-    o.known_models.push_back({"d", "sim:rate=2000,load=40", false});
+    o.models.push_back({"a", "sim:rate=1000,prefill=100000"});
+    o.known_models.push_back({"d", "sim:rate=2000,load=40"});
     o.devices.assign(1 + random() % 3, "sim");
     actors::planned_device device;
     device.name = "sim";
@@ -76,7 +76,7 @@ struct day {
     switch (upto(4)) {
       case 0:
       case 1:
-        return s.load_model({{any_name(), any_source(), false}, any_devices(), {}}, ex, into());
+        return s.load_model({{any_name(), any_source()}, any_devices(), {}}, ex, into());
       case 2: {
         actors::unload_order o{any_name(), {}, upto(3) == 0};
         if (upto(2) == 0) {
@@ -88,7 +88,7 @@ struct day {
       default: {
         std::vector<std::string> out;
         for (std::uint64_t n = 1 + upto(2); n > 0; --n) out.push_back(any_name());
-        actors::swap_order o{std::move(out), {{any_name(), any_source(), false}, any_devices(), {}}, {}};
+        actors::swap_order o{std::move(out), {{any_name(), any_source()}, any_devices(), {}}, {}};
         if (upto(2) == 0) o.drain = std::chrono::milliseconds(upto(300));
         return s.swap_models(std::move(o), ex, into());
       }

@@ -21,8 +21,8 @@ struct town_of_models : sim_town {
   explicit town_of_models(actors::service_options o) : sim_town(11, std::move(o)) {}
   static actors::service_options options(std::size_t hosts, const std::vector<std::string>& models) {
     actors::service_options o;
-    for (const auto& name : models) o.models.push_back({name, quick, false});
-    o.known_models.push_back({"shelved", std::string(quick) + ",load=500", false});
+    for (const auto& name : models) o.models.push_back({name, quick});
+    o.known_models.push_back({"shelved", std::string(quick) + ",load=500"});
     o.devices.assign(hosts, "sim");
     o.owner.max_batch = 4;
     o.owner.queue = 8;
@@ -40,7 +40,7 @@ struct town_of_models : sim_town {
   std::shared_ptr<order> load(const std::string& name, const std::string& source = quick,
                               std::vector<std::string> devices = {}) {
     auto o = std::make_shared<order>();
-    service->load_model({{name, source, false}, std::move(devices), {}}, here.get_executor(), into(o));
+    service->load_model({{name, source}, std::move(devices), {}}, here.get_executor(), into(o));
     return o;
   }
   std::shared_ptr<order> unload(const std::string& name, std::optional<std::chrono::nanoseconds> drain = {},
@@ -53,8 +53,7 @@ struct town_of_models : sim_town {
                               const std::string& source = quick,
                               std::optional<std::chrono::nanoseconds> drain = {}) {
     auto o = std::make_shared<order>();
-    service->swap_models({std::move(out), {{in, source, false}, {}, {}}, drain}, here.get_executor(),
-                         into(o));
+    service->swap_models({std::move(out), {{in, source}, {}, {}}, drain}, here.get_executor(), into(o));
     return o;
   }
   void carry_out(const std::shared_ptr<order>& o) {
@@ -337,7 +336,7 @@ TEST_CASE("models: a plan says what a load would take, and changes nothing") {
   town_of_models t(with_memory());
   const auto plan = [&](const std::string& source, std::vector<std::string> out) {
     std::optional<boost::system::result<std::string, actors::order_error>> got;
-    t.service->plan_model({{"b", source, false}, {}, {}}, std::move(out), t.here.get_executor(),
+    t.service->plan_model({{"b", source}, {}, {}}, std::move(out), t.here.get_executor(),
                           [&](auto r) { got = std::move(r); });
     REQUIRE(t.here.run([&] { return got.has_value(); }));
     return got->has_value() ? got->value() : got->error().fault.message;

@@ -44,7 +44,7 @@ struct house : service_fixture {
   }
   void bring(const std::string& name, const std::string& source) {
     carry_out([&](actors::order_replies to) {
-      service->load_model({{name, source, false}, {}, 4096}, io.get_executor(), std::move(to));
+      service->load_model({{name, source}, {}, 4096}, io.get_executor(), std::move(to));
     });
   }
   void send_away(const std::string& name) {

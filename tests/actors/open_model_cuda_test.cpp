@@ -28,7 +28,7 @@ owner_options of_cuda() {
 
 core::result<std::unique_ptr<ready_model>> open(const owner_options& o,
                                                 const std::shared_ptr<const kernels::backend>& b) {
-  return open_model({"m", "random:tiny-110m", false}, o, b, {});
+  return open_model({"m", "random:tiny-110m"}, o, b, {});
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ TEST_CASE("cuda: a model takes the lines that were planned for it, and the pages
       o.deterministic = deterministic;
       o.max_seq_len = 4096;
       const auto device = measure_device("cuda:0", o).value();
-      model_spec spec{"m", source, false};
+      model_spec spec{"m", source};
       const load_step load{spec};
       const auto plan = plan_memory({&load, 1}, o, {&device, 1}).value();
       REQUIRE(plan.fits());

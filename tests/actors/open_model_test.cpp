@@ -1,6 +1,7 @@
 #include "actors/open_model.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "actors/gpu_owner.h"
 #include "core/model/load.h"
@@ -60,8 +61,7 @@ TEST_CASE("the option --kv-type decides what pages store, and what they take") {
     o.kv_tokens = 10 * core::page_tokens;
     o.kv_host_mb = o.device == "sim" ? 0 : 1;
     const std::string source = o.device == "sim" ? "sim" : dir.path().string();
-    return open_model({"toy", source, false}, o, o.device == "sim" ? nullptr : kernels::reference_backend(),
-                      {});
+    return open_model({"toy", source}, o, o.device == "sim" ? nullptr : kernels::reference_backend(), {});
   };
   const auto use = [&](const char* type) {
     const auto m = open(type);
@@ -91,16 +91,39 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
     read = done;
     all = total;
   };
-  const auto refused = open_model({"toy", path, false}, {}, backend_with_free(least - 1), progress);
+  const auto refused = open_model({"toy", path}, {}, backend_with_free(least - 1), progress);
   REQUIRE(refused.has_error());
   CHECK(refused.error().code == core::errc::does_not_fit);
   CHECK_THAT(refused.error().message, Contains(path) && Contains("the weights take"));
   CHECK(read == 0);
 
-  const auto opened = open_model({"toy", path, false}, {}, backend_with_free(16 * least), progress);
+  const auto opened = open_model({"toy", path}, {}, backend_with_free(16 * least), progress);
   REQUIRE(opened.has_value());
   CHECK(read > 0);
   CHECK(read == all);
+}
+
+TEST_CASE("a template of the options takes the place of a model's own, with the model's special tokens") {
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), {});
+  std::ofstream(dir.path() / "tokenizer_config.json") << R"({"chat_template":"own","bos_token":"<s>"})";
+  owner_options o;
+  o.device = "reference";
+  core::conversation hello;
+  hello.messages = {boost::json::object{{"role", "user"}, {"content", "hi"}}};
+  const auto prompt_of = [&](const char* source) {
+    const auto m = open_model({"toy", source}, o, kernels::reference_backend(), {});
+    REQUIRE(m.has_value());
+    return (*m)->served->chat->render(hello, {}).value().text;
+  };
+  const std::string files = dir.path().string();
+  CHECK(prompt_of(files.c_str()) == "own");
+  o.chat_template = std::make_shared<const template_text>(
+      template_text{"f.jinja", "{{ bos_token }}{{ messages[0].content }}"});
+  CHECK(prompt_of(files.c_str()) == "<s>hi");
+  o.chat_template.reset();
+  o.chatml = true;
+  CHECK(prompt_of(files.c_str()).starts_with("<|im_start|>"));
 }
 
 TEST_CASE("a file that declares a context of millions of tokens takes the pages of a usual one") {
@@ -113,7 +136,7 @@ TEST_CASE("a file that declares a context of millions of tokens takes the pages 
   o.kv = core::parse_kv_type("q8").value();
   o.max_batch = 2;
   const auto open = [&] {
-    return open_model({"toy", dir.path().string(), false}, o, backend_with_free(std::uint64_t{1} << 40), {});
+    return open_model({"toy", dir.path().string()}, o, backend_with_free(std::uint64_t{1} << 40), {});
   };
   const auto m = open();
   REQUIRE(m.has_value());

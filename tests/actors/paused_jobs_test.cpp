@@ -20,7 +20,7 @@ struct rig {
                std::uint64_t kv_tokens = 0)
       : here(seed) {
     actors::service_options o;
-    o.models.push_back({"sim", "sim:rate=100,prefill=100000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=100000"});
     o.owner.device = "sim";
     o.owner.max_batch = batch;
     o.owner.queue = queue;

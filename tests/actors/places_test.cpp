@@ -16,7 +16,7 @@ struct town_of_hosts : sim_town {
                                          const std::vector<std::string>& models, std::uint32_t batch,
                                          std::uint32_t queue) {
     actors::service_options o;
-    for (const auto& name : models) o.models.push_back({name, "sim:rate=1000,prefill=100000", false});
+    for (const auto& name : models) o.models.push_back({name, "sim:rate=1000,prefill=100000"});
     o.devices.assign(hosts, "sim");
     o.copies = copies;
     o.owner.max_batch = batch;

@@ -34,7 +34,7 @@ sight seen_by(const actors::principal& who, const std::string& mine, const actor
   world w(1);
   actors::service_options o;
   o.owner.device = "sim";
-  o.models.push_back({"sim", "sim:rate=100,prefill=2000", false});
+  o.models.push_back({"sim", "sim:rate=100,prefill=2000"});
   const auto service = w.make_service(std::move(o));
   run(w, *service, other, theirs);
   const auto before = service->stats();

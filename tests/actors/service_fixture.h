@@ -18,7 +18,7 @@ struct service_fixture {
   explicit service_fixture(const std::string& sim = "rate=5000,prefill=100000000",
                            const std::function<void(actors::service_options&)>& change = {}) {
     actors::service_options o;
-    o.models.push_back({"sim", "sim:" + sim, false});
+    o.models.push_back({"sim", "sim:" + sim});
     o.owner.device = "sim";
     if (change) change(o);
     service = std::make_unique<actors::service>(std::move(o), clock);

@@ -364,7 +364,7 @@ TEST_CASE("texts that the pool has no room for are refused, jobs and routes alik
 
 TEST_CASE("a device that fails takes every model on it along, and all start again") {
   service_fixture f("rate=1000,fault=device@40", [](auto& o) {
-    o.models.push_back({"other", "sim:rate=20", false});
+    o.models.push_back({"other", "sim:rate=20"});
     o.owner.models = 2;
   });
   f.load();
@@ -402,7 +402,7 @@ TEST_CASE("a device that fails takes every model on it along, and all start agai
 TEST_CASE("a device that fails again after more than a minute is started again") {
   world w(3);
   actors::service_options o;
-  o.models.push_back({"sim", "sim:rate=1000,fault=device@5", false});
+  o.models.push_back({"sim", "sim:rate=1000,fault=device@5"});
   o.owner.device = "sim";
   const auto service = w.make_service(std::move(o));
   for (int i = 0; i < 5; ++i) {

@@ -23,7 +23,7 @@ actors::request anything(std::mt19937_64& random) {
 }
 
 void found(world&, actors::service_options& o) {
-  o.models.push_back({"sim", "sim:rate=200,prefill=20000,arrive=staggered", false});
+  o.models.push_back({"sim", "sim:rate=200,prefill=20000,arrive=staggered"});
   o.owner.max_batch = 8;
   o.owner.queue = 20;
   o.owner.kv_tokens = 2048;

@@ -90,7 +90,7 @@ struct day : town {
     if (seed % 4 == 1) sim += ",stall=60000/3000";
     if (seed % 3 == 0) sim += fault("device", 20000 + w.random() % 20000);
     if (seed % 3 == 1) sim += fault("sampler", 1 + w.random() % 20000);
-    o.models.push_back({"sim", "sim:" + sim, false});
+    o.models.push_back({"sim", "sim:" + sim});
     o.owner.max_batch = batch;
     o.owner.queue = queue;
     o.owner.kv_tokens = pages * core::page_tokens;

@@ -23,7 +23,7 @@ struct key_world {
     o.owner.device = "sim";
     o.owner.max_batch = 64;
     o.owner.queue = 1000;
-    o.models.push_back({"sim", "sim:rate=100,prefill=100000000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=100000000"});
     if (change) change(o);
     service = here.make_service(std::move(o));
   }
@@ -90,11 +90,30 @@ TEST_CASE("submit: the priority of a key is that of its jobs, and a request may 
   CHECK(no.error().message == "priority must be at most 5 with this key, not 6");
 }
 
+TEST_CASE("submit: a key is judged by the model behind an alias") {
+  key_world w("a models=a\nfree\n", [](actors::service_options& o) {
+    o.models.clear();
+    for (const char* name : {"a", "b"}) o.models.push_back({name, "sim:rate=1000,prefill=1000000"});
+    o.aliases = {{"also-a", "a"}, {"also-b", "b"}, {"later", "c"}};
+  });
+  const auto outcome_of = [&](const char* key, const char* model) -> std::string {
+    auto r = w.ask(1, 1);
+    r.model = model;
+    const auto s = w.submit(w.as(key), r);
+    if (!s) return s.error().why == kind::model ? "forbidden" : s.error().message;
+    w.run_until_ended(s->front());
+    return s->front()->state() == phase::done ? s->front()->model() : s->front()->refusal().message;
+  };
+  CHECK(outcome_of("a", "also-a") == "a");
+  CHECK(outcome_of("a", "also-b") == "forbidden");
+  CHECK(outcome_of("free", "also-b") == "b");
+  CHECK(outcome_of("free", "later").find("no model is called 'c'") == 0);
+}
+
 TEST_CASE("submit: a key has its models alone, and without a name the only one that it may use") {
   key_world w("a models=a\nb models=b,c,none\nnone models=none\nfree\n", [](actors::service_options& o) {
     o.models.clear();
-    for (const char* name : {"a", "b", "c"})
-      o.models.push_back({name, "sim:rate=1000,prefill=1000000", false});
+    for (const char* name : {"a", "b", "c"}) o.models.push_back({name, "sim:rate=1000,prefill=1000000"});
   });
   const auto outcome_of = [&](const char* key, const char* model) -> std::string {
     auto r = w.ask(1, 1);

@@ -10,7 +10,7 @@ server_fixture::server_fixture(server_options o) : io(o.shards, seen) {
   actors::service_options s;
   s.seen = seen;
   const bool computes = !o.model_dir.empty();
-  s.models.push_back({computes ? "toy" : "sim", computes ? o.model_dir : "sim:" + o.sim, false});
+  s.models.push_back({computes ? "toy" : "sim", computes ? o.model_dir : "sim:" + o.sim});
   s.owner = o.owner;
   s.owner.device = computes ? "reference" : "sim";
   s.share_prefixes = o.share_prefixes;

@@ -82,6 +82,9 @@ result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokeni
 // A vocabulary of 1000 ids that needs no file. The ids of a prompt are its bytes (0..255). The text of id i
 // is "w%03d ".
 std::shared_ptr<const tokenizer> make_sim_tokenizer();
+// A vocabulary of 257 ids that needs no file: ids 0 to 255 are bytes, and 256 is the control token that ends
+// an answer (core/model/sim_script.h). Its spelling stands for it nowhere in a text.
+std::shared_ptr<const tokenizer> make_byte_tokenizer();
 // A vocabulary that needs no file and has one id for each word. The text of id i is "w%06d ". The id of any
 // other word is a hash of the word.
 std::shared_ptr<const tokenizer> make_numbered_tokenizer(std::uint32_t vocab_size);

@@ -42,7 +42,7 @@ struct served {
 
   served() {
     actors::service_options s;
-    s.models.push_back({"sim", "sim:rate=1000000,prefill=100000000,ctx=1000000", false});
+    s.models.push_back({"sim", "sim:rate=1000000,prefill=100000000,ctx=1000000"});
     s.owner.device = "sim";
     static_cast<core::queue_settings&>(s.owner) = core::queue_of(20'000);
     s.owner.max_batch = 64;

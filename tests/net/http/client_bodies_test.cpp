@@ -279,7 +279,7 @@ TEST_CASE("clients: the list of models says that the first model is still being 
   net::shards io(1, seen);
   actors::service_options s;
   s.seen = seen;
-  s.models.push_back({"sim", "sim:rate=5000", false});
+  s.models.push_back({"sim", "sim:rate=5000"});
   s.owner.device = "sim";
   actors::service service(std::move(s), clock);  // whose load() was not called
   net::server_options o;

@@ -34,7 +34,7 @@ server_options with_metrics() {
 
 TEST_CASE("metrics: after a day in virtual time they add up to what the clients saw") {
   const town::founder found = [](world&, actors::service_options& o) {
-    o.models.push_back({"sim", "sim:rate=100,prefill=5000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=5000"});
     o.owner.max_batch = 8;
     o.owner.queue = 20;
     o.owner.kv_tokens = 64 * 20;  // so few pages that jobs are preempted
@@ -100,8 +100,8 @@ TEST_CASE("metrics: models have a label each, whatever their names, and there ma
   world here(6);
   actors::service_options o;
   const std::string odd = "a \"b\" \\ c\nd";
-  o.models.push_back({odd, "sim:rate=1000", false});
-  o.models.push_back({"plain", "sim:rate=1000", false});
+  o.models.push_back({odd, "sim:rate=1000"});
+  o.models.push_back({"plain", "sim:rate=1000"});
   o.owner.device = "sim";
   o.owner.models = 2;
   const auto service = here.make_service(std::move(o));
@@ -131,7 +131,7 @@ TEST_CASE("metrics: models have a label each, whatever their names, and there ma
 TEST_CASE("metrics: a model with copies has one sample of each family, and each device one") {
   world here(6);
   actors::service_options o;
-  o.models.push_back({"m", "sim:rate=1000", false});
+  o.models.push_back({"m", "sim:rate=1000"});
   o.owner.device = "sim";
   o.devices = {"sim", "sim", "sim"};
   o.copies = 3;

@@ -20,7 +20,7 @@ struct followed {
   explicit followed(net::ws::follow_wishes how) {
     actors::service_options o;
     o.owner.device = "sim";
-    o.models.push_back({"sim", "sim:rate=100,prefill=100000000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=100000000"});
     service = here.make_service(std::move(o));
     state = std::make_shared<net::server_state>(*service, net::server_options());
     hub = std::make_shared<net::hub>(state, here.get_executor());

@@ -25,7 +25,7 @@ struct grounds {
   explicit grounds(std::uint64_t seed) : here(seed) {
     actors::service_options o;
     o.owner.device = "sim";
-    o.models.push_back({"sim", "sim:rate=100,prefill=100000000", false});
+    o.models.push_back({"sim", "sim:rate=100,prefill=100000000"});
     service = here.make_service(std::move(o));
     net::server_options so;
     so.limits.retain_mb = 16;
