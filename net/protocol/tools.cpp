@@ -30,13 +30,13 @@ bool is_name(std::string_view s) {
   return !s.empty() && s.size() <= longest_tool_name && s.find_first_not_of(allowed) == s.npos;
 }
 
-const json::value* member(const json::object& o, std::string_view name) {
+const json::value* given(const json::object& o, std::string_view name) {
   const auto* v = o.if_contains(name);
   return v && !v->is_null() ? v : nullptr;
 }
 
 core::result<std::string> text_of(const json::object& o, const char* name, const std::string& at) {
-  const auto* v = member(o, name);
+  const auto* v = given(o, name);
   if (!v) return std::string();
   if (v->is_string()) return std::string(v->get_string());
   return bad_param(at, "{}.{} must be a string, not {}", at, name, kind_of(*v));
@@ -65,14 +65,14 @@ core::result<read_tool> read_function(const json::object& o, const std::string& 
   if (!description) return description.error();
   out.what.param = at + "." + schema_name;
   json::value schema;
-  if (const auto* v = member(o, schema_name)) {
+  if (const auto* v = given(o, schema_name)) {
     if (!v->is_object())
       return bad_param(out.what.param, "{} must be an object, not {}", out.what.param, kind_of(*v));
     schema = *v;
     if (!v->get_object().empty()) out.what.parameters = json::serialize(*v);
   }
   out.what.strict = d == tool_dialect::responses && !schema.is_null();
-  if (const auto* v = member(o, "strict")) {
+  if (const auto* v = given(o, "strict")) {
     const auto strict = read_bool(at + ".strict", *v);
     if (!strict) return strict.error();
     out.what.strict = *strict;
@@ -83,16 +83,16 @@ core::result<read_tool> read_function(const json::object& o, const std::string& 
 }
 
 core::result<void> read_custom_format(const json::object& o, const std::string& at, tool_definition& to) {
-  const auto* v = member(o, "format");
+  const auto* v = given(o, "format");
   if (!v) return {};
   to.param = at + ".format";
   const auto* format = v->if_object();
   if (!format) return bad_param(to.param, "{} must be an object, not {}", to.param, kind_of(*v));
-  const auto* type = member(*format, "type");
+  const auto* type = given(*format, "type");
   if (type && *type == "text") return {};
   if (!type || *type != "grammar")
     return bad_param(to.param, "{}.type must be \"text\" or \"grammar\"", to.param);
-  const auto* inner = member(*format, "grammar");
+  const auto* inner = given(*format, "grammar");
   const json::object& grammar = inner && inner->is_object() ? inner->get_object() : *format;
   auto syntax = text_of(grammar, "syntax", to.param), definition = text_of(grammar, "definition", to.param);
   if (!syntax) return syntax.error();
@@ -142,14 +142,14 @@ core::result<std::optional<read_tool>> read_one(const json::value& v, const std:
   };
   if (anthropic && (type->empty() || *type == "custom")) return finish(read_function(*o, at, d));
   if (*type == "function" || (type->empty() && o->contains("function"))) {
-    const auto* inner = member(*o, "function");
+    const auto* inner = given(*o, "function");
     if (inner && !inner->is_object())
       return bad_param("tools", "{}.function must be an object, not {}", at, kind_of(*inner));
     if (inner) return finish(read_function(inner->get_object(), at + ".function", d));
     return finish(read_function(*o, at, d));
   }
   if (*type == "custom") {
-    const auto* inner = member(*o, "custom");
+    const auto* inner = given(*o, "custom");
     return finish(inner && inner->is_object() ? read_custom(inner->get_object(), at + ".custom")
                                               : read_custom(*o, at));
   }
@@ -194,18 +194,18 @@ core::result<void> keep(core::tool_wishes& w, const std::vector<std::string>& na
 // The name in {"type":"function","function":{"name"}}, {"type":"function","name"} and their kin.
 core::result<std::string> named_in(const json::object& o) {
   for (const char* inner : {"function", "custom"})
-    if (const auto* v = member(o, inner); v && v->is_object()) return text_of(v->get_object(), "name", "tool_choice");
+    if (const auto* v = given(o, inner); v && v->is_object()) return text_of(v->get_object(), "name", "tool_choice");
   return text_of(o, "name", "tool_choice");
 }
 
 core::result<void> read_allowed(const json::object& choice_object, core::tool_wishes& w) {
-  const auto* inner = member(choice_object, "allowed_tools");
+  const auto* inner = given(choice_object, "allowed_tools");
   const json::object& o = inner && inner->is_object() ? inner->get_object() : choice_object;
   auto mode = text_of(o, "mode", "tool_choice");
   if (!mode) return mode.error();
   if (*mode != "auto" && *mode != "required")
     return bad_param("tool_choice", "tool_choice: the mode of allowed_tools must be \"auto\" or \"required\"");
-  const auto* list = member(o, "tools");
+  const auto* list = given(o, "tools");
   if (!list || !list->is_array() || list->get_array().empty())
     return bad_param("tool_choice", "tool_choice: allowed_tools has no list of tools");
   std::vector<std::string> names;
@@ -237,7 +237,7 @@ core::result<void> read_choice(const json::value& v, core::tool_wishes& w) {
   if (v.is_string()) return read_word(v.get_string(), w);
   const auto* o = v.if_object();
   if (!o) return bad_param("tool_choice", "tool_choice must be a string or an object, not {}", kind_of(v));
-  if (const auto* one_only = member(*o, "disable_parallel_tool_use")) {
+  if (const auto* one_only = given(*o, "disable_parallel_tool_use")) {
     const auto read = read_bool("tool_choice.disable_parallel_tool_use", *one_only);
     if (!read) return read.error();
     w.parallel = !*read;
@@ -258,17 +258,17 @@ core::result<void> read_tools(const json::object& body, tool_dialect d, actors::
                               std::vector<core::grammar::warning>& dropped) {
   core::tool_wishes wishes;
   json::array shown;
-  if (const auto* v = member(body, "tools")) {
+  if (const auto* v = given(body, "tools")) {
     auto list = read_list(*v, d, wishes, dropped);
     if (!list) return list.error();
     shown = std::move(*list);
   }
-  if (const auto* v = member(body, "parallel_tool_calls")) {
+  if (const auto* v = given(body, "parallel_tool_calls")) {
     const auto parallel = read_bool("parallel_tool_calls", *v);
     if (!parallel) return parallel.error();
     wishes.parallel = *parallel;
   }
-  if (const auto* v = member(body, "tool_choice"))
+  if (const auto* v = given(body, "tool_choice"))
     if (auto read = read_choice(*v, wishes); !read) return read.error();
   if (shown.empty()) {
     if (wishes.how == choice::required) return bad_param("tool_choice", "tool_choice: there are no tools");

@@ -85,9 +85,9 @@ void chat_template::add(std::string name, std::string_view source) {
   if (program) {
     const auto has = [&](std::string_view word) { return source.find(word) != source.npos; };
     const message_forms forms = forms_of(**program, tokens_);
+    const answer_format format = find_format(**program, source, tokens_);
     programs_.push_back({std::move(name), std::move(*program), has("developer"), has("reasoning_effort"),
-                         has("think") || has("reasoning"), forms,
-                         find_format(**program, source, tokens_)});
+                         has("think") || has("reasoning"), forms, format});
   } else if (!fault_) {
     fault_ = make_error(errc::not_supported,
                         "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
