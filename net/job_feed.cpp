@@ -163,8 +163,8 @@ admitted_job admitted_job::of(const actors::job_stream& job) {
 
 std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& id,
                                                  const actors::principal& who, std::uint64_t after,
-                                                 const ws::follow_wishes& how,
-                                                 std::function<void()> changed, shows what) {
+                                                 const ws::follow_wishes& how, std::function<void()> changed,
+                                                 shows what) {
   auto job = std::make_shared<followed_job>(std::move(changed), here.server().service.memory());
   job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here.executor(), job,
                                           job_feed::question{id, who, after, how, what});

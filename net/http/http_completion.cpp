@@ -97,8 +97,8 @@ struct openai_encoder {
            .with_ids = with_ids,
            .prompt = job->prompt_text(),
            .prompt_alone = prompt_alone,
-           .logprobs = logprobs_of(job->log(), job->tokenizer().get(), 0,
-                                   prompt_alone ? 0 : job->published(), 0),
+           .logprobs =
+               logprobs_of(job->log(), job->tokenizer().get(), 0, prompt_alone ? 0 : job->published(), 0),
            .tokenizer = job->tokenizer().get(),
            .prompt_logprobs = prompt_logprobs};
       if (prompt_alone) show_prompt_alone(c.how);

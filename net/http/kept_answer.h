@@ -1,5 +1,5 @@
-// kept_answer.h — what is kept of an answer over HTTP whose jobs outlive its client, beside the jobs: how it is
-// encoded, so that GET /v1/jobs/{id}/events goes on with the same events (net/http/http_completion.cpp).
+// kept_answer.h — what is kept of an answer over HTTP whose jobs outlive its client, beside the jobs: how it
+// is encoded, so that GET /v1/jobs/{id}/events goes on with the same events (net/http/http_completion.cpp).
 //
 // Thread safety: constant; any thread.
 #pragma once

@@ -16,11 +16,27 @@ constexpr milliseconds tick{5};  // how often pauses and silences are looked at
 constexpr milliseconds answer_awaited{500};
 constexpr std::size_t heard_bytes = 64 * 1024;
 
-// One conversation under way.
+// The id of the answer over HTTP whose first events or whole body this is; empty: there is none yet.
+std::string answer_in(std::string_view heard) {
+  for (const std::string_view before : {"\"id\":\"cmpl-", "\"id\":\"chatcmpl-", "\"id\":\"msg_"}) {
+    constexpr std::size_t digits = 32;
+    const auto at = heard.find(before);
+    if (at == heard.npos || heard.size() < at + before.size() + digits) continue;
+    return std::string(heard.substr(at + 6, before.size() - 6 + digits));
+  }
+  return {};
+}
+
+// One conversation under way. `answers`: the ids that the conversations of the round were told.
 class line {
  public:
-  line(const conversation& c, std::uint16_t port, int poll, std::size_t index)
-      : plan_(c), wire_(c.from, port, c.reads != appetite::everything), poll_(poll), index_(index) {
+  line(const conversation& c, std::uint16_t port, int poll, std::size_t index,
+       std::vector<std::string>& answers)
+      : plan_(c),
+        wire_(c.from, port, c.reads != appetite::everything),
+        poll_(poll),
+        index_(index),
+        answers_(answers) {
     if (!wire_.is_open()) return;
     wait_until(plan_.script.empty() ? 0 : plan_.script[0].pause_ms);
     watched_ = EPOLLOUT | (plan_.reads == appetite::everything ? unsigned{EPOLLIN} : 0u);
@@ -61,14 +77,28 @@ class line {
 
   bool may_send(clock::time_point now) const {
     if (!result_.connected || now < not_before_) return false;
-    if (script_sent() || offset_ > 0 || !plan_.script[at_].after_answer) return true;
-    return heard_at_last_piece_ != result_.received || now >= not_before_ + answer_awaited;
+    if (script_sent() || offset_ > 0 || now >= not_before_ + answer_awaited) return true;
+    const piece& next = plan_.script[at_];
+    return (!next.after_answer || heard_at_last_piece_ != result_.received) &&
+           (!next.names_answer || !answers_.empty());
+  }
+
+  // The bytes of the piece that is next, with the id of an answer where it names one.
+  const std::string& next_piece() {
+    const piece& next = plan_.script[at_];
+    if (!next.names_answer) return next.bytes;
+    if (offset_ > 0) return named_;
+    named_ = next.bytes;
+    const std::string id = answers_.empty() ? std::string(32, '0') : answers_[index_ % answers_.size()];
+    for (auto at = named_.find(an_answer); at != named_.npos; at = named_.find(an_answer, at + id.size()))
+      named_.replace(at, an_answer.size(), id);
+    return named_;
   }
 
   void wait_until(int pause_ms) { not_before_ = clock::now() + milliseconds(pause_ms); }
 
-  std::string_view next_bytes() const {
-    if (!script_sent()) return std::string_view(plan_.script[at_].bytes).substr(offset_);
+  std::string_view next_bytes() {
+    if (!script_sent()) return std::string_view(next_piece()).substr(offset_);
     return std::string_view(plan_.block).substr(offset_);
   }
 
@@ -108,6 +138,10 @@ class line {
     const std::size_t room = heard_bytes - result_.heard.size();
     result_.heard.append(bytes.data(), std::min(room, got.bytes));
     if (got.bytes > 0) last_ = clock::now();
+    if (auto id = told_ ? std::string() : answer_in(result_.heard); !id.empty()) {
+      told_ = true;
+      answers_.push_back(std::move(id));
+    }
     if (got.now == socket::state::over) return lost();
     if (got.bytes > 0) watch(last_);
   }
@@ -131,7 +165,10 @@ class line {
   socket wire_;
   int poll_;
   std::size_t index_;
+  std::vector<std::string>& answers_;
   outcome result_;
+  std::string named_;  // the piece that is being sent, if it names an answer
+  bool told_ = false;  // the id of its answer
   unsigned watched_ = 0;
   std::size_t at_ = 0, offset_ = 0, block_sent_ = 0, heard_at_last_piece_ = 0;
   bool finished_ = false;
@@ -175,7 +212,8 @@ std::vector<outcome> hold(const target& t, const std::vector<conversation>& all,
   const auto until = clock::now() + limit;
   std::vector<line> lines;
   lines.reserve(all.size());
-  for (const conversation& c : all) lines.emplace_back(c, t.port, poll, lines.size());
+  std::vector<std::string> answers;
+  for (const conversation& c : all) lines.emplace_back(c, t.port, poll, lines.size(), answers);
   run(lines, poll, until);
   std::vector<outcome> results;
   results.reserve(lines.size());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/stranger/socket.h"
@@ -22,7 +23,11 @@ struct piece {
   std::string bytes;
   int pause_ms = 0;           // before it is sent
   bool after_answer = false;  // not before the server has said something, or half a second has passed
+  // Not before an id is known, or half a second has passed; an_answer in it then stands for the id.
+  bool names_answer = false;
 };
+// In a piece that names an answer: the id of one that a conversation of the round was told.
+inline constexpr std::string_view an_answer = "{answer}";
 
 enum class ending { close, half_close, reset };
 enum class appetite { everything, sips, nothing };  // how the answers are read; sips: a few bytes at a time

@@ -62,6 +62,7 @@ std::vector<field> http_fields(random_source& draw, job_shape shape, field input
   std::vector<field> fields = job_fields(draw, shape);
   fields.insert(fields.begin(), std::move(input));
   if (shape.stream) fields.push_back({"stream", "true"});
+  if (shape.lasting) fields.push_back({"on_disconnect", "\"continue\""});
   return fields;
 }
 
@@ -75,6 +76,7 @@ std::vector<field> message_fields(random_source& draw, job_shape shape) {
   if (draw.chance(30)) fields.push_back({"metadata", object({{"user_id", quoted(words(draw, 4))}})});
   if (draw.chance(15)) add(fields, easy_constraint(draw, constraint_names::anthropic));
   if (shape.stream) fields.push_back({"stream", "true"});
+  if (shape.lasting) fields.push_back({"on_disconnect", "\"continue\""});
   return fields;
 }
 
@@ -100,7 +102,7 @@ struct shaped {
 };
 
 shaped any_request(random_source& draw) {
-  const job_shape shape{draw.between(1, 64), draw.chance(50)};
+  const job_shape shape{draw.between(1, 64), draw.chance(50), draw.chance(20)};
   switch (draw.below(6)) {
     case 0:
       return {"/v1/completions", http_fields(draw, shape, {"prompt", quoted(words(draw, draw.below(40)))})};
@@ -126,6 +128,10 @@ body completion(random_source& draw, job_shape shape) {
 
 body chat(random_source& draw, job_shape shape) {
   return {"/v1/chat/completions", object(http_fields(draw, shape, {"messages", conversation_list(draw)}))};
+}
+
+body message(random_source& draw, job_shape shape) {
+  return {"/v1/messages", object(message_fields(draw, shape))};
 }
 
 body honest_body(random_source& draw) {

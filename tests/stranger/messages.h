@@ -20,6 +20,7 @@ struct body {
 struct job_shape {
   std::size_t max_tokens = 8;
   bool stream = false;
+  bool lasting = false;  // it goes on when its client is lost
 };
 
 // A job that runs on for as long as it may, unless somebody cancels it.
@@ -27,6 +28,7 @@ inline constexpr std::size_t endless_tokens = 120'000;
 
 body completion(random_source& draw, job_shape shape);
 body chat(random_source& draw, job_shape shape);
+body message(random_source& draw, job_shape shape);
 body honest_body(random_source& draw);   // any of the six routes
 body hostile_body(random_source& draw);  // the same, spoiled
 

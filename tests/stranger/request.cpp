@@ -75,7 +75,8 @@ std::string wrong_line(random_source& draw) {
                                       "X-Bare-CR: a\rX-Inner: b",
                                       std::string("X-Nul: a\0b", 10),
                                       "X-High: \xFF\xFE",
-                                      "Accept-Encoding: gzip"};
+                                      "Accept-Encoding: gzip",
+                                      "Last-Event-ID: 0.0"};
   if (draw.chance(90)) return draw.pick(lines);
   return "X-Long: " + std::string(draw.between(1'000, 200'000), 'v');
 }
@@ -187,6 +188,8 @@ std::string any_path(random_source& draw) {
                                       "/v1/jobs",
                                       "/v1/jobs/00000000000000000000000000000000",
                                       "/v1/jobs/..%2f..%2fetc%2fpasswd",
+                                      "/v1/jobs/00000000000000000000000000000000/events?after=0",
+                                      "/v1/jobs//events",
                                       "/v1/stats",
                                       "/health/live",
                                       "/health/ready",

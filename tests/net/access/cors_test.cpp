@@ -61,15 +61,25 @@ TEST_CASE("cors: a preflight is granted for the methods of a path that is open t
   const struct {
     const char *path, *method, *methods;
   } rows[] = {
-      {"/v1/completions", "POST", "POST"}, {"/v1/chat/completions", "POST", "POST"},
-      {"/v1/messages", "POST", "POST"},    {"/v1/messages/count_tokens", "POST", "POST"},
-      {"/v1/models", "GET", "GET, HEAD"},  {"/v1/models/m", "HEAD", "GET, HEAD"},
-      {"/v1/tokenize", "POST", "POST"},    {"/v1/detokenize", "POST", "POST"},
-      {"/v1/jobs", "GET", "GET, HEAD"},    {"/v1/jobs/x", "DELETE", "GET, HEAD, DELETE"},
-      {"/v1/stats", "GET", "GET, HEAD"},   {"/health", "GET", "GET, HEAD"},
-      {"/weir.js", "GET", "GET, HEAD"},    {"/v1/stream/tokens", "POST", ""},
-      {"/v1/stream", "GET", ""},           {"/metrics", "GET", ""},
-      {"/v1/models", "POST", ""},          {"/nothing", "GET", ""},
+      {"/v1/completions", "POST", "POST"},
+      {"/v1/chat/completions", "POST", "POST"},
+      {"/v1/messages", "POST", "POST"},
+      {"/v1/messages/count_tokens", "POST", "POST"},
+      {"/v1/models", "GET", "GET, HEAD"},
+      {"/v1/models/m", "HEAD", "GET, HEAD"},
+      {"/v1/tokenize", "POST", "POST"},
+      {"/v1/detokenize", "POST", "POST"},
+      {"/v1/jobs", "GET", "GET, HEAD"},
+      {"/v1/jobs/x", "DELETE", "GET, HEAD, DELETE"},
+      {"/v1/jobs/x/events", "GET", "GET, HEAD"},
+      {"/v1/stats", "GET", "GET, HEAD"},
+      {"/health", "GET", "GET, HEAD"},
+      {"/weir.js", "GET", "GET, HEAD"},
+      {"/v1/stream/tokens", "POST", ""},
+      {"/v1/stream", "GET", ""},
+      {"/metrics", "GET", ""},
+      {"/v1/models", "POST", ""},
+      {"/nothing", "GET", ""},
   };
   for (const auto& r : rows) {
     CAPTURE(r.path, r.method);

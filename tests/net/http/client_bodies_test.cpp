@@ -25,9 +25,7 @@ names ignored_in(const json::value& answer) {
   return out;
 }
 
-json::value first_event(const http_answer& a) {
-  return json::parse(event_data(a.body()).at(0));
-}
+json::value first_event(const http_answer& a) { return json::parse(event_data(a.body()).at(0)); }
 
 // An answer that is whole: its text, and the unknown fields that it names.
 void check_answered(const http_answer& a, const names& ignored) {

@@ -221,8 +221,7 @@ TEST_CASE("events: several clients follow an answer at once, on every shard, eac
   CHECK(tail.texts[0] == sim_text(9, 300).substr(5 * 290));
   CHECK(tail.roles == 0);
   reader by_header(1);  // what a browser has heard since goes before the path
-  by_header.take(
-      c.get(fmt::format("/v1/jobs/{}/events?after=290", id), "Last-Event-ID: 299\r\n").body());
+  by_header.take(c.get(fmt::format("/v1/jobs/{}/events?after=290", id), "Last-Event-ID: 299\r\n").body());
   CHECK(by_header.texts[0] == sim_text(9, 300).substr(5 * 299));
   CHECK(c.get("/health/live").status == 200);  // the connection goes on
 }
@@ -325,7 +324,8 @@ TEST_CASE("events: an answer that has ended is kept, streamed or not, whole or f
   read_stream(f, r, follow(std::string(whole.at("id").as_string()), {}));
   CHECK(json_text(r.texts[0]) == whole.at("content").at(0).at("text"));
   CHECK(r.finish[0] == "max_tokens");
-  const auto streamed = c.post("/v1/completions", body_of(dialect::completions, fields + R"(,"stream":true)"));
+  const auto streamed =
+      c.post("/v1/completions", body_of(dialect::completions, fields + R"(,"stream":true)"));
   reader first(1), second(1);
   first.take(streamed.body());
   read_stream(f, second, follow(first.id, {}));
@@ -434,11 +434,11 @@ TEST_CASE("events: what on_disconnect cannot be is refused") {
     CHECK(no.status == 400);
     CHECK(no.body().find("on_disconnect must be") != std::string::npos);
   }
-  for (const char* more : {R"("prompt_logprobs":1)", R"("echo":true,"logprobs":1)",
-                           R"("echo":true,"max_tokens":0)"}) {
+  for (const char* more :
+       {R"("prompt_logprobs":1)", R"("echo":true,"logprobs":1)", R"("echo":true,"max_tokens":0)"}) {
     CAPTURE(more);
-    const auto no = c.post("/v1/completions",
-                           body_of(dialect::completions, std::string(more) + R"(,"on_disconnect":"continue")"));
+    const auto no = c.post("/v1/completions", body_of(dialect::completions,
+                                                      std::string(more) + R"(,"on_disconnect":"continue")"));
     CHECK(no.status == 400);
     CHECK(no.error().at("param") == "on_disconnect");
   }

@@ -112,7 +112,7 @@ TEST_CASE("http: DELETE ends a job, answers with its last state, and again") {
   server_fixture f(slow());
   http_client c(f.port()), other(f.port());
   c.send(c.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":100000,"stream":true})", {}));
-  const auto first = c.read_until("\n\n");
+  const auto first = c.read_until("\"object\"");
   const auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();
   REQUIRE(jobs.size() == 1);
   const std::string id(jobs[0].at("id").as_string());

@@ -43,6 +43,9 @@ TEST_CASE("router: every route of the wire page is found") {
       {"GET", "/v1/jobs", endpoint::list_jobs, ""},
       {"GET", "/v1/jobs/ab", endpoint::show_job, "ab"},
       {"DELETE", "/v1/jobs/ab", endpoint::cancel_job, "ab"},
+      {"GET", "/v1/jobs/ab/events", endpoint::follow_job, "ab"},
+      {"GET", "/v1/jobs/msg_a%2fb/events?after=1.2", endpoint::follow_job, "msg_a/b"},
+      {"GET", "/v1/jobs/events", endpoint::show_job, "events"},
       {"GET", "/v1/stats#x", endpoint::stats, ""},
       {"GET", "/health", endpoint::ready, ""},
       {"GET", "/health/live", endpoint::live, ""},
@@ -70,6 +73,7 @@ TEST_CASE("router: what comes of joining a base URL and a path is forgiven") {
       {"GET", "/models", endpoint::list_models, ""},
       {"GET", "/models/a/b/?x=1", endpoint::show_model, "a/b"},
       {"GET", "/v1/jobs/", endpoint::list_jobs, ""},
+      {"GET", "/jobs//ab/events/", endpoint::follow_job, "ab"},
       {"POST", "//chat//completions/", endpoint::chat_completions, ""},
       {"POST", "http://host:1//completions", endpoint::completions, ""},
       {"POST", "/messages/count_tokens/", endpoint::count_tokens, ""},
@@ -94,6 +98,7 @@ TEST_CASE("router: a known path with another method names those that it takes") 
       {"POST", "/", "GET, HEAD"},
       {"GET", "/v1/completions", "POST"},
       {"PUT", "/v1/jobs/x", "GET, HEAD, DELETE"},
+      {"DELETE", "/v1/jobs/x/events", "GET, HEAD"},
       {"OPTIONS", "/v1/models", "GET, HEAD"},
       {"", "/v1/stats", "GET, HEAD"},
   };
@@ -106,8 +111,9 @@ TEST_CASE("router: a known path with another method names those that it takes") 
 }
 
 TEST_CASE("router: any other path is unknown") {
-  for (const char* target : {"", "/nothing", "/v1", "/v1/", "//", "/V1/models", "*", "/../etc/passwd",
-                             "//weir.js", "/weir.js/", "/v1/weir.js", "/v1/metrics", "/v2/models"}) {
+  for (const char* target :
+       {"", "/nothing", "/v1", "/v1/", "//", "/V1/models", "*", "/../etc/passwd", "//weir.js", "/weir.js/",
+        "/v1/weir.js", "/v1/jobs/a/b", "/v1/jobs/a/events/b", "/v1/metrics", "/v2/models"}) {
     CAPTURE(target);
     CHECK(std::holds_alternative<no_route>(find_route("GET", target)));
   }
