@@ -12,9 +12,9 @@ namespace asio = boost::asio;
 using phase = actors::job_stream::phase;
 
 // Limits of a piece: bytes of its text, and tokens (for a log with logprobs, logprobs). Its first character
-// may exceed them.
-constexpr std::size_t most_bytes = 64 * 1024;
-constexpr std::uint32_t most_tokens = 4096;
+// may exceed them. The choices of one follower share them, and have at least the smaller ones each.
+constexpr std::size_t most_bytes = 64 * 1024, least_bytes = 1024;
+constexpr std::uint32_t most_tokens = 4096, least_tokens = 64;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     actors::principal who;
     std::uint64_t after;
     ws::follow_wishes how;
-    followed_job::shows what;
+    std::size_t choices;  // as in followed_job::open()
   };
   job_feed(std::shared_ptr<server_state> all, actors::executor back, std::weak_ptr<followed_job> to,
            question q)
@@ -79,7 +79,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
 
   void look_at_news() {
     if (!place_) return;
-    if (question_.what == followed_job::shows::events && !told_admission_) tell_admission();
+    if (question_.choices > 0 && !told_admission_) tell_admission();
     give();
   }
 
@@ -122,8 +122,11 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     const bool ended = stream()->state() == phase::done;
     if (next_ == log.whole() && !ended) return;
     wanted_ = false;
-    const std::uint32_t most = std::max(1u, most_tokens / std::max(1u, log.logprobs_each()));
-    const std::uint32_t end = log.whole_part(next_, std::min(log.piece_end(next_, most_bytes), next_ + most));
+    const auto sharers = static_cast<std::uint32_t>(std::max(question_.choices, std::size_t{1}));
+    const std::uint32_t room = std::max(least_tokens, most_tokens / sharers),
+                        most = std::max(1u, room / std::max(1u, log.logprobs_each()));
+    const std::size_t bytes = std::max(least_bytes, most_bytes / sharers);
+    const std::uint32_t end = log.whole_part(next_, std::min(log.piece_end(next_, bytes), next_ + most));
     actors::token_log piece;
     piece.append_part(log, next_, end);
     next_ = end;
@@ -164,10 +167,10 @@ admitted_job admitted_job::of(const actors::job_stream& job) {
 std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& id,
                                                  const actors::principal& who, std::uint64_t after,
                                                  const ws::follow_wishes& how, std::function<void()> changed,
-                                                 shows what) {
+                                                 std::size_t choices) {
   auto job = std::make_shared<followed_job>(std::move(changed), here.server().service.memory());
   job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here.executor(), job,
-                                          job_feed::question{id, who, after, how, what});
+                                          job_feed::question{id, who, after, how, choices});
   job->feed_->ask(0);
   return job;
 }

@@ -57,12 +57,13 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
     std::string prompt_text;       // as job_stream::prompt_text(), for a follower from the start; else empty
     std::uint64_t characters = 0;  // of the text before the first piece; counted where there are logprobs
   };
-  enum class shows { frames, events };
 
   // Asks for the job `id` after its first `after` tokens. `changed` is called on the shard after each answer.
+  // `choices`: of the answer that the follower shows as events, among which it shares the room for pieces; 0:
+  // it shows frames of this job alone.
   static std::shared_ptr<followed_job> open(hub& here, const core::job_id& id, const actors::principal& who,
                                             std::uint64_t after, const ws::follow_wishes& how,
-                                            std::function<void()> changed, shows what = shows::frames);
+                                            std::function<void()> changed, std::size_t choices = 0);
   followed_job(std::function<void()> changed, std::shared_ptr<core::memory_account> memory)
       : changed_(std::move(changed)), memory_(std::move(memory)) {}
   ~followed_job();

@@ -52,16 +52,17 @@ asio::awaitable<bool> http_session::follow_answer(const request& r, const route_
   auto from = said.id.empty() ? std::vector<std::uint32_t>{0} : parse_event_id(said.id);
   if (!from) co_return co_await refuse_follower(bad_cursor, said.field);
   watch_peer();
-  auto first = follow(*id, from->front());
+  auto first = follow(*id, from->front(), 1);
   const bool goes_on = co_await follow_choices(std::move(first), std::move(*from), said.field);
   co_return goes_on;
 }
 
-std::shared_ptr<followed_job> http_session::follow(const core::job_id& id, std::uint32_t after) {
+std::shared_ptr<followed_job> http_session::follow(const core::job_id& id, std::uint32_t after,
+                                                   std::size_t choices) {
   auto changed = [news = std::weak_ptr(news_)] {
     if (const auto alive = news.lock()) alive->notify();
   };
-  return followed_job::open(hub_, id, from_.who, after, {}, std::move(changed), followed_job::shows::events);
+  return followed_job::open(hub_, id, from_.who, after, {}, std::move(changed), choices);
 }
 
 asio::awaitable<bool> http_session::follow_choices(std::shared_ptr<followed_job> first,
@@ -76,7 +77,7 @@ asio::awaitable<bool> http_session::follow_choices(std::shared_ptr<followed_job>
   if (from == std::vector<std::uint32_t>{0}) from.resize(jobs.size(), 0);
   if (from.size() != jobs.size()) co_return co_await refuse_follower(bad_cursor, field);
   std::vector<std::shared_ptr<followed_job>> followed{std::move(first)};
-  for (std::size_t i = 1; i < jobs.size(); ++i) followed.push_back(follow(jobs[i], from[i]));
+  for (std::size_t i = 1; i < jobs.size(); ++i) followed.push_back(follow(jobs[i], from[i], jobs.size()));
   const auto refused = [&] {
     return std::ranges::find_if(followed, [](const auto& job) { return job->refused().has_value(); });
   };

@@ -98,7 +98,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // Writes the events of an answer whose first job is `first`.
   boost::asio::awaitable<bool> follow_choices(std::shared_ptr<followed_job> first,
                                               std::vector<std::uint32_t> from, std::string_view field);
-  std::shared_ptr<followed_job> follow(const core::job_id& id, std::uint32_t after);
+  std::shared_ptr<followed_job> follow(const core::job_id& id, std::uint32_t after, std::size_t choices);
   boost::asio::awaitable<bool> refuse_follower(const follow_refusal& no, std::string_view field);
 
   // http_models.cpp

@@ -1,5 +1,5 @@
-// Any bytes as a request target, id of an answer or of an event, Host, Origin, subprotocol list, Authorization
-// or Sec-WebSocket-Key header.
+// Any bytes as a request target, id of an answer or of an event, Host, Origin, subprotocol list,
+// Authorization or Sec-WebSocket-Key header.
 #include <cstddef>
 #include <cstdint>
 

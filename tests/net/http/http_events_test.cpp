@@ -423,6 +423,10 @@ TEST_CASE("events: only the key of an answer follows it, and weir.v1 may follow 
   const auto token = std::string(issued.at("token").as_string());
   CHECK(code_of(c.get(path, fmt::format("Authorization: Bearer {}\r\n", token))) == "token_forbidden");
   CHECK(c.ask("HEAD", path, {}, mine).status == 200);
+  ws_client socket(f.port(), {.authorization = "Bearer first"});
+  socket.read("session.created");
+  socket.send(fmt::format(R"({{"type":"response.resume","id":"a","response_id":"{}","after":0}})", id));
+  CHECK(socket.read().at("type") == "response.resumed");
 }
 
 TEST_CASE("events: what on_disconnect cannot be is refused") {
