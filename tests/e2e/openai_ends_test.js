@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 
 import OpenAI from "openai";
 
+import { events_of } from "./event_source.js";
 import { all_cancelled, jobs_of, post, sim, skip, some_job_is, until, user } from "./openai_kit.js";
 
 const folder = mkdtempSync(join(tmpdir(), "weir-openai-"));
@@ -21,6 +22,57 @@ const endless = { model: "sim", messages: [user("x".repeat(200))], max_tokens: 1
 async function drain(stream) {
   for await (const _ of stream);
 }
+
+/** What a chunk of a chat, a chunk of a completion or an event of a message says. */
+const said_in = (data) => {
+  if (data === "[DONE]") return { over: true };
+  const { id, choices, message, delta, type } = JSON.parse(data);
+  const text = choices?.[0]?.delta?.content ?? choices?.[0]?.text ?? delta?.text ?? "";
+  return { id: id ?? message?.id, text, over: type === "message_stop" };
+};
+
+describe("answers that outlive their client", { skip }, () => {
+  const messages = [user("hi")];
+  const asked = { max_tokens: 400, seed: 5, stream: true, on_disconnect: "continue" };
+  for (const [path, body] of [
+    ["/v1/chat/completions", { messages }],
+    ["/v1/completions", { prompt: "hi" }],
+    ["/v1/messages", { messages }],
+  ])
+    test(`${path}: events go on after the last one that came, over lost connection after lost connection`,
+      async () => {
+        const server = await sim("rate=800,prefill=1000000");
+        let id, last = "", text = "", over = false, connections = 0;
+        while (!over) {
+          const leave = new AbortController();
+          const headers = { "content-type": "application/json" };
+          const answer = await (connections++ === 0
+            ? fetch(server.url + path, {
+              method: "POST", headers, body: JSON.stringify({ ...body, ...asked }), signal: leave.signal,
+            })
+            : fetch(`${server.url}/v1/jobs/${id}/events`, {
+              headers: { "last-event-id": last }, signal: leave.signal,
+            }));
+          assert.equal(answer.status, 200);
+          let taken = 0;
+          for await (const event of events_of(answer.body)) {
+            if (event.comment) continue;
+            const said = said_in(event.data);
+            id ??= said.id;
+            text += said.text ?? "";
+            last = event.id || last;
+            over = said.over;
+            if (++taken === 20 && id) break;
+          }
+          leave.abort();
+        }
+        assert.ok(connections > 1);
+        assert.equal(last, "400");
+        const whole = await post(server, "/v1/completions", { prompt: "x", max_tokens: 400, seed: 5 });
+        assert.equal(text, (await whole.json()).choices[0].text);
+        assert.equal((await jobs_of(server)).at(-1).finish_reason, "length");
+      });
+});
 
 describe("openai: aborts", { skip }, () => {
   const states = [

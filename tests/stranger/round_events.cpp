@@ -79,7 +79,7 @@ std::string any_cursor(random_source& draw) {
 conversation follower(random_source& draw, const target& t) {
   request r = get(draw, t, "/v1/jobs/" + any_id(draw) + "/events");
   if (draw.chance(30)) r.path += "?after=" + any_cursor(draw);
-  if (draw.chance(60)) r.lines.push_back("Last-Event-ID: " + any_cursor(draw));
+  if (draw.chance(60)) r.lines.push_back("Last-Event-ID: " + (draw.chance(50) ? "0" : any_cursor(draw)));
   if (draw.chance(10)) r.method = draw.chance(50) ? "HEAD" : "DELETE";
   if (draw.chance(10)) r = spoiled(draw, t, std::move(r));
   conversation c;
