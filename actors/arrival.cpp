@@ -296,11 +296,10 @@ void arrival::bring_in(core::turn& at) {
     }
     places.taken();
     core::insist([&] {
-      boost::asio::post(s->shard,
-                        [s = s, by = model, in = *in, ahead, text = m.prompt_text,
-                         unmet = all->constraint.warnings, parts = prepared.answer] {
-                          s->admitted(by, in, ahead, text, unmet, parts);
-                        });
+      boost::asio::post(s->shard, [s = s, by = model, in = *in, ahead, text = m.prompt_text,
+                                   unmet = all->constraint.warnings, parts = prepared.answer] {
+        s->admitted(by, in, ahead, text, unmet, parts);
+      });
     });
   }
 }

@@ -45,7 +45,7 @@ struct arrival {
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::optional<core::result<compiled_constraint>> constraint;    // of the request; set before bring_in()
-  prepared_request prepared;       // set by prepare()
+  prepared_request prepared;                                      // set by prepare()
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
   std::uint64_t bytes = 0;  // input_bytes() of `asked`, as it came

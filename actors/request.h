@@ -69,10 +69,10 @@ struct request {
   std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything
   std::string constraint_param;              // the client's name of it, for errors
   core::grammar::forcing force = core::grammar::forcing::canonical;  // which tokens it decides
-  core::tool_wishes tools;           // that the model may call; of a conversation alone
+  core::tool_wishes tools;            // that the model may call; of a conversation alone
   std::string tools_param = "tools";  // the client's name of them, for errors
   bool separate_reasoning = false;    // reasoning is a part of the answer; else it is text, marks and all
-  std::optional<std::int64_t> max_reasoning_tokens;  // after which reasoning is ended
+  std::optional<std::int64_t> max_reasoning_tokens;          // after which reasoning is ended
   std::string max_reasoning_param = "max_reasoning_tokens";  // the client's name of it, for errors
   // Set: each token comes with its logprob and with those of this many of the likeliest tokens.
   std::optional<std::int64_t> top_logprobs;

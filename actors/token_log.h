@@ -191,7 +191,8 @@ class token_log {
     const std::uint64_t first = chunks_.empty() ? 0 : chunks_.front().capacity();
     const std::uint64_t later = chunks_.empty() ? 0 : (chunks_.size() - 1) * chunk_tokens * logprobs_each_;
     return entries_.capacity() * sizeof(entry) + text_.capacity() + chunks_.capacity() * sizeof(chunk) +
-           (first + later) * sizeof(core::token_logprob) + marks_.list.capacity() * sizeof(core::answer_mark) +
+           (first + later) * sizeof(core::token_logprob) +
+           marks_.list.capacity() * sizeof(core::answer_mark) +
            marks_.calls.capacity() * (sizeof(core::answer_call) + usual_names);
   }
 

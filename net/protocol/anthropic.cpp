@@ -42,10 +42,10 @@ core::result<void> check_block_member(const std::string& param, const std::strin
 
 // What the blocks of a content come to.
 struct blocks {
-  json::array parts;        // text, in the form of a template's content
-  json::array calls;        // tool_use: of chat completions
-  json::array results;      // tool_result: whole messages
-  std::string thinking;     // of all thinking blocks
+  json::array parts;     // text, in the form of a template's content
+  json::array calls;     // tool_use: of chat completions
+  json::array results;   // tool_result: whole messages
+  std::string thinking;  // of all thinking blocks
 
   json::value content() {
     if (parts.empty()) return json::value(json::string());
@@ -72,9 +72,8 @@ core::result<void> read_tool_use(const block_place& p, const json::object& block
   if (!name) return name.error();
   const json::value* input = block.if_contains("input");
   if (!input || !input->is_object()) return bad_param(p.param, "{} must have an object 'input'", p.at);
-  out.calls.push_back(json::object{{"id", *id},
-                                   {"type", "function"},
-                                   {"function", json::object{{"name", *name}, {"arguments", *input}}}});
+  out.calls.push_back(json::object{
+      {"id", *id}, {"type", "function"}, {"function", json::object{{"name", *name}, {"arguments", *input}}}});
   return {};
 }
 
@@ -89,8 +88,7 @@ core::result<void> read_tool_result(const block_place& p, const json::object& bl
     if (!read) return read.error();
     said = std::move(*read);
   }
-  out.results.push_back(
-      json::object{{"role", "tool"}, {"tool_call_id", *id}, {"content", std::move(said)}});
+  out.results.push_back(json::object{{"role", "tool"}, {"tool_call_id", *id}, {"content", std::move(said)}});
   return {};
 }
 
@@ -140,7 +138,8 @@ core::result<blocks> read_blocks(const block_place& p, const json::value& v, par
   return out;
 }
 
-// A content of text alone: a string, or a list of text blocks, which become the parts of a template's content.
+// A content of text alone: a string, or a list of text blocks, which become the parts of a template's
+// content.
 core::result<json::value> read_content(const block_place& p, const json::value& v, parsed_request& to) {
   if (v.is_string()) return v;
   auto made = read_blocks(p, v, to);
@@ -326,9 +325,9 @@ struct own_field {
 };
 
 constexpr own_field own_fields[] = {
-    {"stream", read_stream},       {"stop_sequences", read_stop_sequences},
-    {"metadata", check_metadata},  {"service_tier", check_service_tier},
-    {"cache_control", check_hint}, {"on_disconnect", read_end_of_client},
+    {"stream", read_stream},           {"stop_sequences", read_stop_sequences},
+    {"metadata", check_metadata},      {"service_tier", check_service_tier},
+    {"cache_control", check_hint},     {"on_disconnect", read_end_of_client},
     {"thinking", read_thinking_field},
 };
 

@@ -1,9 +1,9 @@
 // anthropic.h — Anthropic's Messages API without a socket: makes requests of the bodies of /v1/messages and
 // /v1/messages/count_tokens, and makes a message object or the events of a stream of a job's text.
 //
-// stop_reason is `end_turn`, `tool_use`, `stop_sequence`, `max_tokens` or `model_context_window_exceeded`, as in
-// Anthropic's API. `max_tokens` also stands for a timeout and for repetition, which that API does not have. A
-// cancelled job has `cancel`.
+// stop_reason is `end_turn`, `tool_use`, `stop_sequence`, `max_tokens` or `model_context_window_exceeded`, as
+// in Anthropic's API. `max_tokens` also stands for a timeout and for repetition, which that API does not
+// have. A cancelled job has `cancel`.
 //
 // Pure functions: any thread. Events are appended to a string that the caller reuses.
 #pragma once
@@ -30,7 +30,7 @@ struct parsed_request {
   actors::request request;
   bool stream = false;
   std::optional<bool> thinks;  // whether `thinking` asks for it
-  bool outlives = false;  // as in openai::parsed_request
+  bool outlives = false;       // as in openai::parsed_request
   ignored_fields ignored;
   std::vector<core::grammar::warning> warnings;  // of what is left out beside unknown fields
 
@@ -89,8 +89,8 @@ class event_writer {
 
   // Appends message_start and ping. A message is one answer: `index` is 0. It never repeats its prompt.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
-  // Appends a piece of the answer: content_block_start where a part begins, and a delta where it has text; the
-  // block before ends where the next one begins. Messages have neither token ids nor logprobs.
+  // Appends a piece of the answer: content_block_start where a part begins, and a delta where it has text;
+  // the block before ends where the next one begins. Messages have neither token ids nor logprobs.
   void piece(std::string& out, std::uint32_t index, const answer_piece& news,
              std::span<const core::token_id> token_ids, std::string_view finish,
              const logprobs_part* logprobs = nullptr) const;

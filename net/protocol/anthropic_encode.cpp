@@ -54,8 +54,8 @@ void append_message(std::string& out, const identity& who, const actors::outcome
   append_warnings(out, who.warnings);
 }
 
-// Appends a block without its text, and returns the place of the text: behind a quote, or, for the arguments of
-// a call, at the place of an object.
+// Appends a block without its text, and returns the place of the text: behind a quote, or, for the arguments
+// of a call, at the place of an object.
 std::size_t append_block(std::string& out, core::part_kind what, const core::answer_call* call) {
   std::size_t end = 0;
   append_object(out, [&] {

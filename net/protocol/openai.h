@@ -1,8 +1,8 @@
 // openai.h — OpenAI's protocol without a socket: makes requests of the bodies of /v1/completions and
 // /v1/chat/completions, and makes a response object or the events of a stream of a job's text.
 //
-// finish_reason is `stop`, `tool_calls` or `length` as in OpenAI's API. `length` also stands for a timeout and for
-// repetition, which OpenAI's API does not have. A cancelled job has `cancel`.
+// finish_reason is `stop`, `tool_calls` or `length` as in OpenAI's API. `length` also stands for a timeout
+// and for repetition, which OpenAI's API does not have. A cancelled job has `cancel`.
 //
 // Pure functions: any thread. Events are appended to a string that the caller reuses.
 #pragma once
@@ -118,8 +118,8 @@ class event_writer {
   // prompt, or nothing if that is empty and there are no warnings.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
   // Appends a piece of a choice, with an event for each of its parts. `finish`: the finish_reason of the last
-  // piece, empty for all others. `token_ids`: empty if the client did not ask for them. `logprobs`: null if it
-  // did not. The last event has these three.
+  // piece, empty for all others. `token_ids`: empty if the client did not ask for them. `logprobs`: null if
+  // it did not. The last event has these three.
   void piece(std::string& out, std::uint32_t index, const answer_piece& news,
              std::span<const core::token_id> token_ids, std::string_view finish,
              const logprobs_part* logprobs = nullptr) const;

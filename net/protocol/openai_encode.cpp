@@ -249,7 +249,8 @@ void event_writer::event(std::string& out, std::uint32_t index, const actors::pa
   if (dialect_ != dialect::chat) {
     append_text(out, "text", part.text);
   } else if (part.kind != core::part_kind::call) {
-    out += part.kind == core::part_kind::text ? R"(,"delta":{"content":)" : R"(,"delta":{"reasoning_content":)";
+    out +=
+        part.kind == core::part_kind::text ? R"(,"delta":{"content":)" : R"(,"delta":{"reasoning_content":)";
     append_json_string(out, part.text);
     out += '}';
   } else {

@@ -14,8 +14,10 @@ using choice = core::tool_wishes::choice;
 
 // Tools that their providers run. No answer here calls them.
 constexpr std::string_view hosted[] = {
-    "web_search", "web_search_preview", "web_fetch",  "file_search", "code_interpreter",
-    "code_execution", "image_generation", "computer_use_preview", "mcp", "local_shell",
+    "web_search",       "web_search_preview",   "web_fetch",
+    "file_search",      "code_interpreter",     "code_execution",
+    "image_generation", "computer_use_preview", "mcp",
+    "local_shell",
 };
 
 bool is_hosted(std::string_view type) {
@@ -25,8 +27,7 @@ bool is_hosted(std::string_view type) {
 }
 
 bool is_name(std::string_view s) {
-  constexpr std::string_view allowed =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/";
+  constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/";
   return !s.empty() && s.size() <= longest_tool_name && s.find_first_not_of(allowed) == s.npos;
 }
 
@@ -130,7 +131,8 @@ core::result<std::optional<read_tool>> read_one(const json::value& v, const std:
   if (!type) return type.error();
   const bool anthropic = d == tool_dialect::messages;
   if (is_hosted(*type)) {
-    dropped.push_back({at, fmt::format("tools of type {} are not here: the tool is left out", shortened(*type))});
+    dropped.push_back(
+        {at, fmt::format("tools of type {} are not here: the tool is left out", shortened(*type))});
     return std::optional<read_tool>();
   }
   const auto finish = [&](core::result<read_tool> made) -> core::result<std::optional<read_tool>> {
@@ -194,7 +196,8 @@ core::result<void> keep(core::tool_wishes& w, const std::vector<std::string>& na
 // The name in {"type":"function","function":{"name"}}, {"type":"function","name"} and their kin.
 core::result<std::string> named_in(const json::object& o) {
   for (const char* inner : {"function", "custom"})
-    if (const auto* v = given(o, inner); v && v->is_object()) return text_of(v->get_object(), "name", "tool_choice");
+    if (const auto* v = given(o, inner); v && v->is_object())
+      return text_of(v->get_object(), "name", "tool_choice");
   return text_of(o, "name", "tool_choice");
 }
 
@@ -204,7 +207,8 @@ core::result<void> read_allowed(const json::object& choice_object, core::tool_wi
   auto mode = text_of(o, "mode", "tool_choice");
   if (!mode) return mode.error();
   if (*mode != "auto" && *mode != "required")
-    return bad_param("tool_choice", "tool_choice: the mode of allowed_tools must be \"auto\" or \"required\"");
+    return bad_param("tool_choice",
+                     "tool_choice: the mode of allowed_tools must be \"auto\" or \"required\"");
   const auto* list = given(o, "tools");
   if (!list || !list->is_array() || list->get_array().empty())
     return bad_param("tool_choice", "tool_choice: allowed_tools has no list of tools");

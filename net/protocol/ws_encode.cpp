@@ -59,8 +59,8 @@ void append_usage(std::string& out, const actors::outcome& how) {
   });
 }
 
-// The members of a piece of one part: its kind and text, and of a call its number, at its beginning also its id
-// and the name of the tool.
+// The members of a piece of one part: its kind and text, and of a call its number, at its beginning also its
+// id and the name of the tool.
 void append_part(std::string& out, const actors::part_piece& p, std::span<const core::answer_call> calls) {
   constexpr std::string_view names[] = {"text", "reasoning", "arguments"};
   append_text(out, "part", names[static_cast<std::size_t>(p.kind)]);
@@ -78,7 +78,8 @@ void append_part(std::string& out, const actors::part_piece& p, std::span<const 
 // A piece of several parts, which a token has that ends one part and begins the next, has a list of them.
 void append_parts(std::string& out, const answer_piece& news) {
   static const actors::part_piece nothing;
-  if (news.parts.size() <= 1) return append_part(out, news.parts.empty() ? nothing : news.parts[0], news.calls);
+  if (news.parts.size() <= 1)
+    return append_part(out, news.parts.empty() ? nothing : news.parts[0], news.calls);
   append_key(out, "parts");
   out += '[';
   for (const auto& p : news.parts) append_object(out, [&] { append_part(out, p, news.calls); });

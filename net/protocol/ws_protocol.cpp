@@ -157,12 +157,9 @@ core::result<void> read_reasoning(std::string_view name, const json::value& v, r
 }
 
 constexpr create_field create_fields[] = {
-    {"type", read_elsewhere},
-    {"id", read_elsewhere},
-    {"input", read_input_field},
-    {"on_disconnect", read_end_of_socket},
-    {"on_lag", read_on_lag},
-    {"metadata", read_metadata},
+    {"type", read_elsewhere},      {"id", read_elsewhere},
+    {"input", read_input_field},   {"on_disconnect", read_end_of_socket},
+    {"on_lag", read_on_lag},       {"metadata", read_metadata},
     {"reasoning", read_reasoning},
 };
 
@@ -211,7 +208,8 @@ client_message parse_create(const json::object& o) {
   }
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
   std::vector<core::grammar::warning> dropped;
-  if (auto read = read_tools(o, tool_dialect::chat, c.request, dropped); !read) return invalid(o, read.error());
+  if (auto read = read_tools(o, tool_dialect::chat, c.request, dropped); !read)
+    return invalid(o, read.error());
   for (const auto& w : dropped) ignored.add(w.where);
   if (c.request.tools.any()) c.request.separate_reasoning = true;
   if (auto read = read_constraint_fields(o, c.request); !read) return invalid(o, read.error());

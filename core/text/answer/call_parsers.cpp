@@ -199,9 +199,7 @@ parsing call_parsers::object_value(bool give) {
   }
 }
 
-parsing call_parsers::arguments() {
-  co_return co_await object_value(true);
-}
+parsing call_parsers::arguments() { co_return co_await object_value(true); }
 
 parsing call_parsers::bare_calls() {
   const bool known = in_.plan->calls_only;

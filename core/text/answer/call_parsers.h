@@ -1,8 +1,8 @@
 // call_parsers.h — parsers of calls, one for each kind of format (format.h).
 //
 // A parser begins behind `open` and ends behind `close`. It gives the call as soon as its name is known, then
-// its arguments while they come. It returns false where the text leaves the format; reading::call_begun() then
-// says whether a call had begun, which stays without an end. A `close` that is missing is no fault.
+// its arguments while they come. It returns false where the text leaves the format; reading::call_begun()
+// then says whether a call had begun, which stays without an end. A `close` that is missing is no fault.
 //
 // Only for core/text/answer. Thread safety: none; one owner.
 #pragma once

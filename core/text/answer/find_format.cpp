@@ -104,7 +104,8 @@ written_calls calls_as_written(const prober& by, const std::vector<probe_call>& 
   for (std::size_t i = 0; i < calls.size(); ++i)
     messages.push_back(json::object{
         {"role", "tool"}, {"tool_call_id", ids[i]}, {"name", calls[i].name}, {"content", "weirresult"}});
-  const std::string all = by.prompt_of(messages, true, false), before = by.prompt_of({question()}, true, true);
+  const std::string all = by.prompt_of(messages, true, false),
+                    before = by.prompt_of({question()}, true, true);
   const auto asked = all.rfind(question_word);
   if (asked == all.npos) return {};
   const auto from = asked + question_word.size();
@@ -118,7 +119,9 @@ written_calls calls_as_written(const prober& by, const std::vector<probe_call>& 
 
 bool same_json(std::string_view a, std::string_view b) {
   boost::system::error_code failed;
-  const auto read = [&](std::string_view s) { return json::parse(json::string_view(s.data(), s.size()), failed); };
+  const auto read = [&](std::string_view s) {
+    return json::parse(json::string_view(s.data(), s.size()), failed);
+  };
   const auto x = read(a), y = read(b);
   return !failed && x == y;
 }
@@ -149,7 +152,8 @@ bool reads_back(const call_format& f, envelope messages, const written_calls& ma
   auto plan = std::make_shared<answer_plan>();
   plan->format = std::make_shared<const known_format>(format, bytes);
   plan->calls_only = f.bare;
-  for (const auto& [name, schema] : {std::pair{"weirlook", parameters_of_look}, {"weirtell", parameters_of_tell}}) {
+  for (const auto& [name, schema] :
+       {std::pair{"weirlook", parameters_of_look}, {"weirtell", parameters_of_tell}}) {
     tool_definition& t = plan->tools.emplace_back();
     t.name = name;
     t.parameters = schema;
@@ -159,8 +163,8 @@ bool reads_back(const call_format& f, envelope messages, const written_calls& ma
   answer_marks marks;
   if (f.bare) written = written.substr(std::min(written.find('{'), written.size()));
   if (messages != envelope::none)  // the prompt has the beginning of the message
-    written = written.substr(std::min(written.find("assistant") + std::string_view("assistant").size(),
-                                      written.size()));
+    written = written.substr(
+        std::min(written.find("assistant") + std::string_view("assistant").size(), written.size()));
   reader.take(0, 0, written, text, marks);
   reader.end(0, {}, text, marks);
   if (marks.calls.size() != calls.size()) return false;
@@ -169,7 +173,8 @@ bool reads_back(const call_format& f, envelope messages, const written_calls& ma
     if (m->what != answer_mark::kind::call) continue;
     const auto end = std::next(m) == marks.list.end() ? text.size() : std::next(m)->offset;
     if (!marks.calls[i].whole || marks.calls[i].name != calls[i].name) return false;
-    if (!same_json(std::string_view(text).substr(m->offset, end - m->offset), calls[i].arguments)) return false;
+    if (!same_json(std::string_view(text).substr(m->offset, end - m->offset), calls[i].arguments))
+      return false;
     ++i;
   }
   return true;
@@ -240,9 +245,9 @@ reasoning_format reasoning_of(const prober& by, std::string_view source) {
   only_call["content"] = "";
   const json::object result{
       {"role", "tool"}, {"tool_call_id", "abcdef123"}, {"name", first_call.name}, {"content", "weirresult"}};
-  for (const auto& [messages, tools] :
-       {std::pair{json::array{question(), answer}, false}, {json::array{question(), with_call, result}, true},
-        {json::array{question(), only_call, result}, true}}) {
+  for (const auto& [messages, tools] : {std::pair{json::array{question(), answer}, false},
+                                        {json::array{question(), with_call, result}, true},
+                                        {json::array{question(), only_call, result}, true}}) {
     const std::string all = by.prompt_of(messages, tools, false);
     const auto at = all.find(thought_word);
     if (at == all.npos) continue;

@@ -193,12 +193,18 @@ json_types named_type(std::string_view name) {
 
 json_types type_of(const json::value& v) {
   switch (v.kind()) {
-    case json::kind::string: return text;
-    case json::kind::bool_: return boolean;
-    case json::kind::null: return null;
-    case json::kind::array: return list;
-    case json::kind::object: return object;
-    default: return number;
+    case json::kind::string:
+      return text;
+    case json::kind::bool_:
+      return boolean;
+    case json::kind::null:
+      return null;
+    case json::kind::array:
+      return list;
+    case json::kind::object:
+      return object;
+    default:
+      return number;
   }
 }
 
@@ -214,8 +220,7 @@ json_types types_of(const json::value& schema, int depth = 0) {
     return all;
   }
   if (const auto* values = o->if_contains("enum"); values && values->is_array()) {
-    for (const auto& v : values->get_array())
-      all |= type_of(v);
+    for (const auto& v : values->get_array()) all |= type_of(v);
     return all;
   }
   for (const char* name : {"anyOf", "oneOf"})
@@ -229,7 +234,6 @@ json_types types_of(const json::value& schema, int depth = 0) {
     }
   return 0;
 }
-
 
 }  // namespace
 
@@ -267,7 +271,8 @@ void string_reader::give(char c, std::string& out) {
 void string_reader::give_unit(std::string& out) {
   const bool high = code_ >= 0xD800 && code_ < 0xDC00, low = code_ >= 0xDC00 && code_ < 0xE000;
   const std::uint32_t before = std::exchange(high_, high ? code_ : 0);
-  if (before != 0 && low) return append_code_point(out, 0x10000 + ((before - 0xD800) << 10) + (code_ - 0xDC00));
+  if (before != 0 && low)
+    return append_code_point(out, 0x10000 + ((before - 0xD800) << 10) + (code_ - 0xDC00));
   if (before != 0) append_code_point(out, replacement);
   if (!high) append_code_point(out, low ? replacement : code_);
 }
@@ -356,8 +361,7 @@ std::string json_of_parameter(std::string_view text, json_types wanted) {
   constexpr std::pair<std::string_view, std::string_view> python[] = {
       {"True", "true"}, {"False", "false"}, {"None", "null"}};
   for (const auto& [said, is] : python)
-    if (text == said && (wanted & json_types{said == "None" ? null : boolean}) != 0)
-      return std::string(is);
+    if (text == said && (wanted & json_types{said == "None" ? null : boolean}) != 0) return std::string(is);
   return json_string(text);
 }
 

@@ -1,5 +1,5 @@
-// foreign_value.h — JSON of values that a model wrote in another notation: literals of Python, Gemma's values,
-// and texts of parameters.
+// foreign_value.h — JSON of values that a model wrote in another notation: literals of Python, Gemma's
+// values, and texts of parameters.
 //
 // Thread safety: pure functions; any thread.
 #pragma once

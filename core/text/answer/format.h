@@ -28,8 +28,8 @@ struct call_format {
   std::string_view name = {};  // for people, such as "hermes"
   kind how = kind::object;
   std::string_view section_open = {}, section_close = {};  // around all calls; empty: none
-  std::string_view open = {}, close = {};  // around each call; of a `list`: around the list
-  std::string_view between = {};  // calls; of a list: between its items
+  std::string_view open = {}, close = {};                  // around each call; of a `list`: around the list
+  std::string_view between = {};                           // calls; of a list: between its items
 
   // object
   std::string_view name_key = "name", arguments_key = "arguments";  // an empty name_key: {N: A}
@@ -50,7 +50,7 @@ struct call_format {
   std::string_view name_end = {}, key_open = {}, key_end = {}, value_close = {};
   // Between K and key_end stands string="true" or string="false": whether V is a string (DeepSeek V3.2).
   bool says_string = false;
-  bool cdata = false;  // V may stand between <![CDATA[ and ]]>
+  bool cdata = false;        // V may stand between <![CDATA[ and ]]>
   bool value_lines = false;  // V stands on lines of its own: one line feed at each end is not part of it
 
   // gemma
@@ -70,7 +70,7 @@ enum class envelope : std::uint8_t {
 };
 
 struct answer_format {
-  call_format calls;           // of the table; its name is empty where the model has no known format
+  call_format calls;  // of the table; its name is empty where the model has no known format
   reasoning_format reasoning;
   envelope messages = envelope::none;
 

@@ -41,8 +41,9 @@ json_scan::status json_scan::take(unsigned char c) {
     case place::escape:
       at_ = c == 'u' ? place::hex : place::string;
       hex_ = 4;
-      return std::string_view("\"\\/bfnrtu").find(static_cast<char>(c)) != std::string_view::npos ? status::more
-                                                                                                 : status::bad;
+      return std::string_view("\"\\/bfnrtu").find(static_cast<char>(c)) != std::string_view::npos
+                 ? status::more
+                 : status::bad;
     case place::hex:
       if (--hex_ == 0) at_ = place::string;
       return is_hex(c) ? status::more : status::bad;

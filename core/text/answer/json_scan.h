@@ -21,12 +21,30 @@ class json_scan {
   static constexpr std::size_t deepest = 512;  // objects and lists in one another
 
   status take(unsigned char c);
-  bool in_string() const noexcept { return at_ == place::string || at_ == place::escape || at_ == place::hex; }
+  bool in_string() const noexcept {
+    return at_ == place::string || at_ == place::escape || at_ == place::hex;
+  }
 
  private:
   enum class place : std::uint8_t {
-    value, first_item, first_key, key, colon, after, string, escape, hex, word, minus, zero, digits, point,
-    fraction, exponent, exponent_sign, power,
+    value,
+    first_item,
+    first_key,
+    key,
+    colon,
+    after,
+    string,
+    escape,
+    hex,
+    word,
+    minus,
+    zero,
+    digits,
+    point,
+    fraction,
+    exponent,
+    exponent_sign,
+    power,
   };
   status begin_value(unsigned char c);
   status in_number(unsigned char c);
@@ -36,9 +54,9 @@ class json_scan {
 
   std::string open_;  // the brackets that are open
   place at_ = place::value;
-  bool is_key_ = false;       // the string is a member's name
-  const char* word_ = "";     // rest of true, false or null
-  std::uint8_t hex_ = 0;      // digits of \uXXXX that are missing
+  bool is_key_ = false;    // the string is a member's name
+  const char* word_ = "";  // rest of true, false or null
+  std::uint8_t hex_ = 0;   // digits of \uXXXX that are missing
 };
 
 }  // namespace weir::core

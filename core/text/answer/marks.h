@@ -31,8 +31,8 @@ struct answer_mark {
 };
 
 struct answer_call {
-  std::string id;    // as the model wrote it in front of the arguments; empty: it wrote none
-  std::string name;  // of the tool
+  std::string id;       // as the model wrote it in front of the arguments; empty: it wrote none
+  std::string name;     // of the tool
   bool whole = false;   // its end was read
   bool custom = false;  // its text is the input of a custom tool, not arguments
 };

@@ -1,5 +1,5 @@
-// parsing.h — a parser of text that comes in pieces, written as a coroutine: it waits where the text ends, and
-// goes on when more has come. So a parser reads like one of a whole text.
+// parsing.h — a parser of text that comes in pieces, written as a coroutine: it waits where the text ends,
+// and goes on when more has come. So a parser reads like one of a whole text.
 //
 // Only for core/text/answer. A parser allocates its frame when it is called, and nothing when it waits.
 //
@@ -11,8 +11,8 @@
 
 namespace weir::core {
 
-// The parser that goes on next. Parsers that call each other go on from here, one after the other, so that the
-// stack does not grow with their number, whatever the compiler makes of calls at the end of a function.
+// The parser that goes on next. Parsers that call each other go on from here, one after the other, so that
+// the stack does not grow with their number, whatever the compiler makes of calls at the end of a function.
 class parser_loop {
  public:
   void next(std::coroutine_handle<> h) noexcept { next_ = h; }
@@ -25,8 +25,8 @@ class parser_loop {
   std::coroutine_handle<> next_;
 };
 
-// A parser whose result is whether it found what it looks for. An exception leaves through parser_loop::run();
-// the parsers cannot go on afterwards.
+// A parser whose result is whether it found what it looks for. An exception leaves through
+// parser_loop::run(); the parsers cannot go on afterwards.
 class [[nodiscard]] parsing {
  public:
   struct promise_type {
@@ -34,9 +34,7 @@ class [[nodiscard]] parsing {
     parser_loop* loop = nullptr;
     std::coroutine_handle<> caller;
 
-    parsing get_return_object() {
-      return parsing(std::coroutine_handle<promise_type>::from_promise(*this));
-    }
+    parsing get_return_object() { return parsing(std::coroutine_handle<promise_type>::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
     struct to_caller {
       bool await_ready() noexcept { return false; }

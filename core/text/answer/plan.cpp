@@ -19,7 +19,8 @@ std::string_view mark_at(std::string_view s, std::size_t at, const tokenizer& t)
   constexpr std::size_t shortest = 4;
   const char closer = s[at] == '<' ? '>' : s[at] == '[' ? ']' : '\0';
   if (closer == '\0') return {};
-  for (auto end = s.rfind(closer); end != s.npos && end >= at + shortest - 1; end = s.rfind(closer, end - 1)) {
+  for (auto end = s.rfind(closer); end != s.npos && end >= at + shortest - 1;
+       end = s.rfind(closer, end - 1)) {
     const auto piece = s.substr(at, end + 1 - at);
     if (t.id_of(std::string(piece))) return piece;
   }
@@ -28,10 +29,10 @@ std::string_view mark_at(std::string_view s, std::size_t at, const tokenizer& t)
 
 std::vector<std::string_view> spellings_of(const answer_format& f) {
   const call_format& c = f.calls;
-  std::vector<std::string_view> all = {
-      c.section_open, c.section_close, c.open,     c.close,   c.open_too,    c.id_end,
-      c.id_open,      c.middle,        c.name_end, c.key_open, c.key_end,    c.value_close,
-      c.quote,        f.reasoning.open, f.reasoning.close};
+  std::vector<std::string_view> all = {c.section_open, c.section_close,  c.open,           c.close,
+                                       c.open_too,     c.id_end,         c.id_open,        c.middle,
+                                       c.name_end,     c.key_open,       c.key_end,        c.value_close,
+                                       c.quote,        f.reasoning.open, f.reasoning.close};
   const auto words = envelope_words(f.messages);
   all.insert(all.end(), words.begin(), words.end());
   return all;
@@ -44,9 +45,12 @@ std::span<const std::string_view> envelope_words(envelope e) {
                                                  "<|end|>",   "<|return|>",  "<|call|>"};
   static constexpr std::string_view recipients[] = {"<|start|>", "<|message|>", "<|eom|>", "<|eot|>"};
   switch (e) {
-    case envelope::harmony: return harmony;
-    case envelope::recipients: return recipients;
-    case envelope::none: break;
+    case envelope::harmony:
+      return harmony;
+    case envelope::recipients:
+      return recipients;
+    case envelope::none:
+      break;
   }
   return {};
 }
@@ -76,7 +80,8 @@ std::string known_format::compared(std::string_view spelling) const {
   while (!spelling.empty()) {
     const known_mark* found = nullptr;
     for (const auto& m : tokens_)
-      if (spelling.starts_with(m.spelling) && (!found || m.spelling.size() > found->spelling.size())) found = &m;
+      if (spelling.starts_with(m.spelling) && (!found || m.spelling.size() > found->spelling.size()))
+        found = &m;
     if (found) {
       append_mark(out, static_cast<int>(found - tokens_.data()));
       spelling.remove_prefix(found->spelling.size());

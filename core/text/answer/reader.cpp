@@ -22,8 +22,8 @@ struct answer_reader::state {
   explicit state(std::shared_ptr<const answer_plan> p);
 
   parsing answer();
-  parsing text();       // text or reasoning, up to an opening
-  parsing header();     // of a message
+  parsing text();    // text or reasoning, up to an opening
+  parsing header();  // of a message
   parsing next_message();
   parsing calls(opener how);
   void not_a_call(std::size_t end);
@@ -91,7 +91,8 @@ answer_reader::state::found answer_reader::state::find(const std::vector<opening
   std::array<char, 16> first{};
   std::size_t n = 0;
   for (const auto& o : all)
-    if (n < first.size() && std::find(first.begin(), first.begin() + n, o.spelling.front()) == first.begin() + n)
+    if (n < first.size() &&
+        std::find(first.begin(), first.begin() + n, o.spelling.front()) == first.begin() + n)
       first[n++] = o.spelling.front();
   const std::string_view any(first.data(), n), text = in.buffer;
   for (auto at = text.find_first_of(any, from); at != text.npos; at = text.find_first_of(any, at + 1)) {
@@ -171,7 +172,8 @@ parsing answer_reader::state::text() {
     reasons = false;
     in.skips_white = in.over;
     scan = in.decided;
-    if (!in.over || in.decided < in.buffer.size()) in.warn("a call was left in the middle; what follows is text");
+    if (!in.over || in.decided < in.buffer.size())
+      in.warn("a call was left in the middle; what follows is text");
   } else if (in.calls() > before) {
     reasons = false;
     in.skips_white = true;
@@ -216,7 +218,8 @@ parsing answer_reader::state::next_message() {
   co_return true;
 }
 
-// A header and, where it is for a tool of gpt-oss, the call behind it. Text that is no header is the answer's.
+// A header and, where it is for a tool of gpt-oss, the call behind it. Text that is no header is the
+// answer's.
 parsing answer_reader::state::header() {
   const bool harmony = format().messages == envelope::harmony;
   const std::vector<opening> until = {{message, opener::message_end}};
@@ -237,7 +240,8 @@ parsing answer_reader::state::header() {
     if (next.which) break;
     co_await in.more();
   }
-  const auto header = in.spelled(std::string_view(in.buffer).substr(in.decided, next.place - in.decided), true);
+  const auto header =
+      in.spelled(std::string_view(in.buffer).substr(in.decided, next.place - in.decided), true);
   in.decide(next.end);
   scan = next.end;
   std::string to;
@@ -259,7 +263,8 @@ parsing answer_reader::state::header() {
     } else {
       in.drop_call();
       in.at = in.decided;
-      if (!in.over || in.decided < in.buffer.size()) in.warn("a call's arguments are no JSON; the rest is text");
+      if (!in.over || in.decided < in.buffer.size())
+        in.warn("a call's arguments are no JSON; the rest is text");
     }
     scan = in.decided;
     in.skips_white = whole;

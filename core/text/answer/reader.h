@@ -34,8 +34,8 @@ class answer_reader {
             answer_marks& marks);
   // Nothing is held back.
   bool settled() const noexcept;
-  // The answer has ended with token number `token`, and these characters became whole with its end: decides on
-  // what is held back. Appends nothing if settled() and there are no characters.
+  // The answer has ended with token number `token`, and these characters became whole with its end: decides
+  // on what is held back. Appends nothing if settled() and there are no characters.
   void end(std::uint32_t token, std::string_view characters, std::string& text, answer_marks& marks);
 
  private:

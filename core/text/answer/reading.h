@@ -102,15 +102,15 @@ class reading {
     marks_ = &marks;
     token_ = token;
   }
-  // Gives text or reasoning, without white space directly behind a mark. `show_hidden`: marks that are special
-  // tokens have text.
+  // Gives text or reasoning, without white space directly behind a mark. `show_hidden`: marks that are
+  // special tokens have text.
   void give(part_kind what, std::string_view encoded, bool show_hidden = false);
   void begin_call(std::string name, std::string id);
   void give_arguments(std::string_view json);
   // The same for text with marks, each as its spelling.
   void give_encoded_arguments(std::string_view encoded);
-  void end_call();              // the call is whole
-  void end_part();              // reasoning or text has ended
+  void end_call();  // the call is whole
+  void end_part();  // reasoning or text has ended
   bool call_begun() const noexcept { return begun_; }
   void drop_call() { begun_ = false, part_.reset(); }  // it is not whole, and its text ends
   std::uint32_t calls() const noexcept { return calls_; }

@@ -10,7 +10,8 @@ constexpr std::string_view cdata_open = "<![CDATA[", cdata_close = "]]>";
 // nowhere.
 fit find(std::string_view in, std::string_view spelling, std::size_t from, std::size_t& place,
          std::size_t& end) {
-  for (place = in.find(spelling.front(), from); place != in.npos; place = in.find(spelling.front(), place + 1)) {
+  for (place = in.find(spelling.front(), from); place != in.npos;
+       place = in.find(spelling.front(), place + 1)) {
     const fit is = compare(in, place, spelling, end);
     if (is != fit::no) return is;
   }
@@ -132,7 +133,8 @@ parsing call_parsers::typed_value(std::string_view close, bool lines, json_types
     const bool quoted = f_.cdata && in_.ahead().starts_with(cdata_open);
     std::size_t place = 0, end = 0;
     fit is = find(in_.buffer, close, in_.at + seen, place, end);
-    const auto text = std::string_view(in_.buffer).substr(in_.at, std::min(place, in_.buffer.size()) - in_.at);
+    const auto text =
+        std::string_view(in_.buffer).substr(in_.at, std::min(place, in_.buffer.size()) - in_.at);
     if (is == fit::whole && quoted && !text.ends_with(cdata_close)) {  // the mark is part of the value
       seen = place + 1 - in_.at;
       continue;

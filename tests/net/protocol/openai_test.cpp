@@ -377,7 +377,8 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   how.input_tokens = 3;
   how.output_tokens = 2;
   how.cached_tokens = 1;
-  const auto first = log_of_tokens({{7, "a"}, {8, "\"b"}}), second = log_of_tokens({{9, "c"}}), only = log_of_tokens({{9, "x"}});
+  const auto first = log_of_tokens({{7, "a"}, {8, "\"b"}}), second = log_of_tokens({{9, "c"}}),
+             only = log_of_tokens({{9, "x"}});
   const std::vector<openai::choice> two = {{&first, how, true}, {&second, how}};
   const openai::answer_head head{"id1", 12, "m", "fp_1"};
   auto o = whole(openai::response_body(dialect::completion, head, two, 2)).as_object();

@@ -16,8 +16,10 @@ namespace json = boost::json;
 using namespace weir::net;
 
 constexpr std::string_view answer =
-    "<think>\nhm, \"ö\"\n</think>\n\nWell.\n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"place\": \"K\\n\"}}\n"
-    "</tool_call>\n<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": \"a\\n\\\"b\\\"\"}}\n</tool_call>\nBye.";
+    "<think>\nhm, \"ö\"\n</think>\n\nWell.\n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"place\": "
+    "\"K\\n\"}}\n"
+    "</tool_call>\n<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": "
+    "\"a\\n\\\"b\\\"\"}}\n</tool_call>\nBye.";
 
 core::tool_definition tool(const char* name, core::tool_definition::kind what) {
   core::tool_definition t;
@@ -101,8 +103,7 @@ json::object folded_chat(const std::vector<json::value>& events) {
     const auto& delta = e.at("choices").at(0).at("delta").as_object();
     if (delta.contains("content") && !delta.at("content").as_string().empty())
       add(message, "content", delta.at("content"));
-    if (delta.contains("reasoning_content"))
-      add(message, "reasoning_content", delta.at("reasoning_content"));
+    if (delta.contains("reasoning_content")) add(message, "reasoning_content", delta.at("reasoning_content"));
     if (!delta.contains("tool_calls")) continue;
     if (!message.contains("tool_calls")) message["tool_calls"] = json::array();
     auto& calls = message["tool_calls"].as_array();

@@ -95,8 +95,12 @@ std::string shown(const std::string& text, const core::answer_marks& marks) {
     const auto& m = marks.list[i];
     const std::string said = text.substr(m.offset, at(i + 1) - m.offset);
     switch (m.what) {
-      case kind::text: out += '"' + said + '"'; break;
-      case kind::reasoning: out += '(' + said + ')'; break;
+      case kind::text:
+        out += '"' + said + '"';
+        break;
+      case kind::reasoning:
+        out += '(' + said + ')';
+        break;
       case kind::end:
         if (!said.empty()) out += "BEHIND END:" + said;
         break;

@@ -20,14 +20,14 @@ struct answer_setting {
   core::reasoning_format reasoning = {"<think>\n", "\n</think>\n\n"};
   core::envelope messages = core::envelope::none;
   bool begins_in_reasoning = false, calls_only = false, separate = true;
-  std::vector<core::tool_definition> tools;  // empty: look(place, count, deep) and tell(hour)
+  std::vector<core::tool_definition> tools;      // empty: look(place, count, deep) and tell(hour)
   std::shared_ptr<const core::tokenizer> words;  // null: bytes alone
 };
 
 std::shared_ptr<const core::answer_plan> plan_of(const answer_setting& s);
 
-// The parts of an answer: text in quotes, (reasoning), name#id{arguments}; a call without an end is followed by
-// "…".
+// The parts of an answer: text in quotes, (reasoning), name#id{arguments}; a call without an end is followed
+// by "…".
 std::string shown(const std::string& text, const core::answer_marks& marks);
 
 // Reads pieces, each as one token that is no mark.

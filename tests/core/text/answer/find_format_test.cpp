@@ -21,15 +21,17 @@ std::string with_calls(const std::string& call) {
   return "{% for m in messages %}<|im_start|>{{ m.role }}\n"
          "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
          "{{ m.content }}{% for c in m.tool_calls or [] %}" +
-         call + "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+         call +
+         "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif "
+         "%}";
 }
 
 }  // namespace
 
 TEST_CASE("find format: by what a template writes of calls and reasoning") {
-  const auto hermes = format_of(
-      with_calls("\n<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | "
-                 "tojson }}}\n</tool_call>"));
+  const auto hermes = format_of(with_calls(
+      "\n<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | "
+      "tojson }}}\n</tool_call>"));
   CHECK(hermes.calls.name == "hermes");
   CHECK(hermes.reasoning.open == "<think>\n");
   CHECK(hermes.reasoning.close == "\n</think>\n\n");

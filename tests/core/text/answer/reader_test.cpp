@@ -21,7 +21,8 @@ const row rows[] = {
      "3}}\n</tool_call>\n<tool_call>\n{\"name\": \"tell\", \"arguments\": {}}\n</tool_call>",
      "\"Well.\"LOOKtell{}"},
     {"qwen-coder",
-     "Well.\n\n<tool_call>\n<function=look>\n<parameter=place>\nK \"ö\"\nln\n</parameter>\n<parameter=count>\n3\n"
+     "Well.\n\n<tool_call>\n<function=look>\n<parameter=place>\nK "
+     "\"ö\"\nln\n</parameter>\n<parameter=count>\n3\n"
      "</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=tell>\n</function>\n</tool_call>",
      "\"Well.\"LOOKtell{}"},
     {"seed",
@@ -38,8 +39,10 @@ const row rows[] = {
      "<arg_value>3</arg_value></tool_call><tool_call>tell</tool_call>",
      "\"Well.\"LOOKtell{}"},
     {"hy3",
-     "Well.<tool_calls:opensource>\n<tool_call:opensource>look<tool_sep:opensource>\n<arg_key:opensource>place"
-     "</arg_key:opensource>\n<arg_value:opensource>K \"ö\"\nln</arg_value:opensource>\n<arg_key:opensource>count"
+     "Well.<tool_calls:opensource>\n<tool_call:opensource>look<tool_sep:opensource>\n<arg_key:opensource>"
+     "place"
+     "</arg_key:opensource>\n<arg_value:opensource>K "
+     "\"ö\"\nln</arg_value:opensource>\n<arg_key:opensource>count"
      "</arg_key:opensource>\n<arg_value:opensource>3</arg_value:opensource>\n</tool_call:opensource>\n"
      "<tool_call:opensource>tell<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
      "\"Well.\"LOOKtell{}"},
@@ -63,13 +66,15 @@ const row rows[] = {
      "<tool_call|>",
      "\"Well.\"LOOKtell{}"},
     {"kimi",
-     "Well.<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{\"place\": "
+     "Well.<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{"
+     "\"place\": "
      "\"K \\\"ö\\\"\\nln\", \"count\": 3}<|tool_call_end|><|tool_call_begin|>functions.tell:1"
      "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
      "\"Well.\"look#functions.look:0{\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}tell#functions.tell:1{}"},
     {"deepseek-v3",
      "Well.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>look\n```json\n{\"place\": \"K "
-     "\\\"ö\\\"\\nln\", \"count\": 3}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>tell"
+     "\\\"ö\\\"\\nln\", \"count\": "
+     "3}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>tell"
      "\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
      "\"Well.\"LOOKtell{}"},
     {"deepseek-v3.1",
@@ -86,30 +91,34 @@ const row rows[] = {
      "\"id\": \"abcdef123\"}, {\"name\": \"tell\", \"arguments\": {}}]",
      "\"Well.\"LOOKtell{}"},
     {"functionary",
-     "Well.<function=look>{\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}</function><function=tell>{}</function>",
+     "Well.<function=look>{\"place\": \"K \\\"ö\\\"\\nln\", \"count\": "
+     "3}</function><function=tell>{}</function>",
      "\"Well.\"LOOKtell{}"},
     {"minimax-m1",
      "Well.\n<tool_calls>\n{\"name\": \"look\", \"arguments\": {\"place\": \"K \\\"ö\\\"\\nln\", \"count\": "
      "3}}\n{\"name\": \"tell\", \"arguments\": {}}\n</tool_calls>",
      "\"Well.\"LOOKtell{}"},
     {"granite",
-     "Well.<|tool_call|>[{\"name\": \"look\", \"arguments\": {\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}}, "
+     "Well.<|tool_call|>[{\"name\": \"look\", \"arguments\": {\"place\": \"K \\\"ö\\\"\\nln\", \"count\": "
+     "3}}, "
      "{\"name\": \"tell\", \"arguments\": {}}]",
      "\"Well.\"LOOKtell{}"},
     {"cohere",
-     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"look\", \"parameters\": {\"place\": \"K "
-     "\\\"ö\\\"\\nln\", \"count\": 3}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"tell\", \"parameters\": "
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"look\", \"parameters\": {\"place\": "
+     "\"K "
+     "\\\"ö\\\"\\nln\", \"count\": 3}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"tell\", "
+     "\"parameters\": "
      "{}}\n]<|END_ACTION|>",
      "look#0{\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}tell#1{}"},
     {"apertus",
      "Well.<|tools_prefix|>[{\"look\": {\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}}, {\"tell\": "
      "{}}]<|tools_suffix|>",
      "\"Well.\"LOOKtell{}"},
-    {"lfm2",
-     "Well.<|tool_call_start|>[look(place=\"K \\\"ö\\\"\\nln\", count=3), tell()]<|tool_call_end|>",
+    {"lfm2", "Well.<|tool_call_start|>[look(place=\"K \\\"ö\\\"\\nln\", count=3), tell()]<|tool_call_end|>",
      "\"Well.\"LOOKtell{}"},
     {"llama3",
-     "{\"name\": \"look\", \"parameters\": {\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}}; {\"name\": \"tell\", "
+     "{\"name\": \"look\", \"parameters\": {\"place\": \"K \\\"ö\\\"\\nln\", \"count\": 3}}; {\"name\": "
+     "\"tell\", "
      "\"parameters\": {}}",
      "LOOKtell{}"},
     {"llama3",
@@ -172,7 +181,8 @@ TEST_CASE("reader: a mark that is one token is known by this token alone") {
   for (const bool special : {false, true}) {
     answer_setting s = setting("hermes");
     s.words = bytes_and_marks({"<tool_call>", "</tool_call>", "<think>", "</think>"}, special);
-    const std::string call = "<tool_call>\n{\"name\": \"tell\", \"arguments\": {\"hour\": \"1\"}}\n</tool_call>";
+    const std::string call =
+        "<tool_call>\n{\"name\": \"tell\", \"arguments\": {\"hour\": \"1\"}}\n</tool_call>";
     CHECK(read_tokens(s, "<think>\na\n</think>\n\nb\n" + call) == "(a)\"b\"tell{\"hour\": \"1\"}");
     // The same characters as ordinary text are text.
     CHECK(read_whole(s, call) == '"' + call + '"');
@@ -183,11 +193,14 @@ TEST_CASE("reader: a mark that is one token is known by this token alone") {
 TEST_CASE("reader: a mark inside of arguments is part of their text") {
   answer_setting s = setting("hermes");
   s.words = bytes_and_marks({"<tool_call>", "</tool_call>", "<think>", "</think>"}, false);
-  CHECK(read_tokens(s, "<tool_call>{\"name\":\"tell\",\"arguments\":{\"hour\":\"a</tool_call>b<think>\"}}"
-                       "</tool_call>") == R"(tell{"hour":"a</tool_call>b<think>"})");
+  CHECK(read_tokens(s,
+                    "<tool_call>{\"name\":\"tell\",\"arguments\":{\"hour\":\"a</tool_call>b<think>\"}}"
+                    "</tool_call>") == R"(tell{"hour":"a</tool_call>b<think>"})");
   s.format = "qwen-coder";
-  CHECK(read_tokens(s, "<tool_call>\n<function=tell>\n<parameter=hour>\na</tool_call>b\n</parameter>\n</function>\n"
-                       "</tool_call>") == R"(tell{"hour": "a</tool_call>b"})");
+  CHECK(read_tokens(
+            s,
+            "<tool_call>\n<function=tell>\n<parameter=hour>\na</tool_call>b\n</parameter>\n</function>\n"
+            "</tool_call>") == R"(tell{"hour": "a</tool_call>b"})");
 }
 
 TEST_CASE("reader: what leaves the format is text, and no byte of it is lost") {
@@ -198,16 +211,19 @@ TEST_CASE("reader: what leaves the format is text, and no byte of it is lost") {
       {"hermes", "a <tool_call>[1]</tool_call> b", "\"a <tool_call>[1]</tool_call> b\""},
       {"hermes", "<tool_call>{\"name\":\"tell\",\"arguments\":{\"hour\":oops}}</tool_call>",
        "tell{\"hour\":…\"oops}}</tool_call>\""},
-      {"hermes", "a <tool_call>{\"nom\":\"tell\"}</tool_call>", "\"a <tool_call>{\"nom\":\"tell\"}</tool_call>\""},
+      {"hermes", "a <tool_call>{\"nom\":\"tell\"}</tool_call>",
+       "\"a <tool_call>{\"nom\":\"tell\"}</tool_call>\""},
       {"kimi", "<|tool_calls_section_begin|>hello", "\"<|tool_calls_section_begin|>hello\""},
       {"qwen-coder", "<tool_call>\n<function=tell>\noops", "tell{…\"\noops\""},
       {"lfm2", "<|tool_call_start|>[no calls here]", "\"<|tool_call_start|>[no calls here]\""},
       {"llama3", "{\"name\": \"look\", \"parameters\": {}} is what I would send",
        "\"{\"name\": \"look\", \"parameters\": {}} is what I would send\""},
-      {"llama3", "{\"name\": \"nobody\", \"parameters\": {}}", "\"{\"name\": \"nobody\", \"parameters\": {}}\""},
+      {"llama3", "{\"name\": \"nobody\", \"parameters\": {}}",
+       "\"{\"name\": \"nobody\", \"parameters\": {}}\""},
       {"llama3", "{\"name\": \"look\"}", "\"{\"name\": \"look\"}\""},
       {"llama3", "{\"a\": 1}", "\"{\"a\": 1}\""},
-      {"llama3", "Hi {\"name\": \"look\", \"parameters\": {}}", "\"Hi {\"name\": \"look\", \"parameters\": {}}\""},
+      {"llama3", "Hi {\"name\": \"look\", \"parameters\": {}}",
+       "\"Hi {\"name\": \"look\", \"parameters\": {}}\""},
   };
   std::mt19937 random(8);
   for (const auto& r : broken) {
@@ -248,14 +264,17 @@ TEST_CASE("reader: messages of gpt-oss, with the recipient at both places") {
   for (const char* header : {"<|channel|>commentary to=functions.tell <|constrain|>json<|message|>",
                              " to=functions.tell<|channel|>commentary json<|message|>"}) {
     CHECK(read_whole(s, thought + header + "{\"hour\":\"1\"}<|call|>") == "(hm)tell{\"hour\":\"1\"}");
-    CHECK(read_whole(s, thought + "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant" + header +
-                            "{\"hour\":\"1\"}<|call|>") == "(hm)\"I look.\"tell{\"hour\":\"1\"}");
+    CHECK(read_whole(s, thought + "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant" +
+                            header + "{\"hour\":\"1\"}<|call|>") == "(hm)\"I look.\"tell{\"hour\":\"1\"}");
   }
   CHECK(read_whole(s, "plain text") == "\"plain text\"");
-  CHECK(read_whole(s, "<|channel|>weird header without an end") == "\"<|channel|>weird header without an end\"");
-  s.words = bytes_and_marks({"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|return|>",
-                             "<|call|>"}, true);
-  CHECK(read_tokens(s, thought + "<|channel|>commentary to=functions.tell <|constrain|>json<|message|>{}<|call|>") ==
+  CHECK(read_whole(s, "<|channel|>weird header without an end") ==
+        "\"<|channel|>weird header without an end\"");
+  s.words = bytes_and_marks(
+      {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"},
+      true);
+  CHECK(read_tokens(
+            s, thought + "<|channel|>commentary to=functions.tell <|constrain|>json<|message|>{}<|call|>") ==
         "(hm)tell{}");
 }
 
@@ -263,9 +282,11 @@ TEST_CASE("reader: messages of Muse Glimmer") {
   answer_setting s = setting("muse-glimmer");
   s.reasoning = {};
   s.messages = core::envelope::recipients;
-  CHECK(read_whole(s, " to=self<|message|>hm<|eom|><|start|>assistant to=tell<|message|><atem:function_calls>\n"
-                      "<atem:invoke name=\"tell\">\n<atem:parameter name=\"hour\">1</atem:parameter>\n"
-                      "</atem:invoke>\n</atem:function_calls><|eom|><|start|>assistant to=user<|message|>Hi.<|eot|>") ==
+  CHECK(read_whole(
+            s,
+            " to=self<|message|>hm<|eom|><|start|>assistant to=tell<|message|><atem:function_calls>\n"
+            "<atem:invoke name=\"tell\">\n<atem:parameter name=\"hour\">1</atem:parameter>\n"
+            "</atem:invoke>\n</atem:function_calls><|eom|><|start|>assistant to=user<|message|>Hi.<|eot|>") ==
         "(hm)tell{\"hour\": \"1\"}\"Hi.\"");
 }
 
@@ -276,17 +297,20 @@ TEST_CASE("reader: the input of a custom tool is the text of its one argument") 
   t.what = core::tool_definition::kind::custom;
   t.parameters = R"({"type":"object","properties":{"input":{"type":"string"}}})";
   s.tools = {t};
-  CHECK(read_whole(s, R"(<tool_call>{"name":"run","arguments":{"input":"a\n\"b\"\u00f6\ud83d\ude00"}}</tool_call>)") ==
-        "runa\n\"b\"ö😀");
+  CHECK(
+      read_whole(
+          s, R"(<tool_call>{"name":"run","arguments":{"input":"a\n\"b\"\u00f6\ud83d\ude00"}}</tool_call>)") ==
+      "runa\n\"b\"ö😀");
   s.format = "qwen-coder";
-  CHECK(read_whole(s, "<tool_call>\n<function=run>\n<parameter=input>\na\n\"b\"\n</parameter>\n</function>\n"
-                      "</tool_call>") == "runa\n\"b\"");
+  CHECK(read_whole(s,
+                   "<tool_call>\n<function=run>\n<parameter=input>\na\n\"b\"\n</parameter>\n</function>\n"
+                   "</tool_call>") == "runa\n\"b\"");
 }
 
 TEST_CASE("reader: values of parameters have the types of the schema") {
   const auto value = [](const char* name, const char* said) {
-    return read_whole(setting("glm"), std::string("<tool_call>look<arg_key>") + name + "</arg_key><arg_value>" +
-                                          said + "</arg_value></tool_call>");
+    return read_whole(setting("glm"), std::string("<tool_call>look<arg_key>") + name +
+                                          "</arg_key><arg_value>" + said + "</arg_value></tool_call>");
   };
   CHECK(value("place", "3") == R"(look{"place": "3"})");
   CHECK(value("count", "3") == R"(look{"count": 3})");
