@@ -24,11 +24,12 @@ bool response_store::keep(stored_ptr r) {
   if (const auto old = all_.find(r->id); old != all_.end()) drop(old);
   const std::uint64_t bytes = r->memory();
   if (bytes > most_.bytes) return false;
-  while (!order_.empty() && held_.bytes() + bytes > most_.bytes) drop(all_.find(order_.front()));
-  while (!held_.resize(held_.bytes() + bytes)) {
+  while (!order_.empty() && bytes_ + bytes > most_.bytes) drop(all_.find(order_.front()));
+  while (!held_.resize(bytes_ + bytes)) {
     if (order_.empty()) return false;
     drop(all_.find(order_.front()));
   }
+  bytes_ += bytes;
   const auto place = order_.insert(order_.end(), r->id);
   const auto id = r->id;
   all_.emplace(id, entry{std::move(r), time_.now() + most_.keep, place});
@@ -89,7 +90,8 @@ void response_store::renew(entry& e) {
 }
 
 void response_store::drop(entries::iterator e) {
-  held_.force(held_.bytes() - std::min(held_.bytes(), e->second.response->memory()));
+  bytes_ -= e->second.response->memory();
+  held_.force(bytes_);
   order_.erase(e->second.place);
   all_.erase(e);
 }

@@ -12,7 +12,7 @@
 // Thread safety: of response_store, one owner; of response_desk, any thread.
 //
 // Invariants:
-//   1. held().bytes() is the sum of the bytes of all responses.
+//   1. bytes() is the sum of the bytes of all responses, and is what the account counts of them.
 //   2. order_ names each response once, the one that leaves next first.
 #pragma once
 
@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/host.h"
+#include "actors/job_stream.h"
 #include "actors/request.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -75,7 +75,7 @@ class response_store {
   void tick();
 
   std::size_t size() const noexcept { return all_.size(); }
-  const core::memory_hold& held() const noexcept { return held_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   struct entry {
@@ -94,6 +94,7 @@ class response_store {
   const store_limits most_;
   const std::shared_ptr<core::memory_account> account_;
   core::memory_hold held_;
+  std::uint64_t bytes_ = 0;
   entries all_;
   std::list<core::job_id> order_;
 };

@@ -1,251 +1,119 @@
 #include "net/protocol/response_tools.h"
 
-#include <algorithm>
-#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <unordered_set>
 
 #include "net/protocol/json.h"
+#include "net/protocol/tools.h"
 
 namespace weir::net::responses {
 namespace {
 
 using core::bad_param;
 using core::result;
-using core::tool_definition;
 
-// Tools that a server carries out by itself, and not the client.
-constexpr std::string_view hosted_tools[] = {
-    "web_search", "file_search", "code_interpreter",     "image_generation",
-    "computer",   "mcp",         "computer_use_preview", "local_shell",
-};
-
-bool is_hosted(std::string_view type) {
-  return type.starts_with("web_search") ||
-         std::ranges::find(hosted_tools, type) != std::end(hosted_tools);
-}
-
-result<std::string> text_member(const std::string& name, const json::object& o, const char* key) {
+std::string_view text_or_empty(const json::object& o, std::string_view key) {
   const json::value* v = o.if_contains(key);
-  const std::string member = fmt::format("{}.{}", name, key);
-  if (!v || v->is_null()) return bad_param(member, "{} is missing", member);
-  return read_string(member, *v);
+  return v && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
 }
 
-result<std::string> optional_text(const std::string& name, const json::object& o, const char* key) {
-  const json::value* v = o.if_contains(key);
-  if (!v || v->is_null()) return std::string();
-  return read_string(fmt::format("{}.{}", name, key), *v);
-}
+class flattener {
+ public:
+  explicit flattener(std::vector<flat_name>& names) : names_(names) {}
 
-struct list_reader {
-  read_tools out;
-
-  bool is_taken(std::string_view name) const {
-    return std::ranges::find(out.wishes.tools, name, &tool_definition::name) != out.wishes.tools.end();
-  }
-
-  std::string name_for(const std::string& space, const std::string& name) {
-    if (space.empty()) return name;
-    const std::string base = flat_name_of(space, name);
-    std::string flat = base;
-    for (int n = 2; is_taken(flat); ++n) flat = fmt::format("{}_{}", base, n);
-    out.names.push_back({flat, space, name});
-    return flat;
-  }
-
-  result<void> add(const std::string& at, const json::object& tool, const std::string& space,
-                   tool_definition::kind what) {
-    if (out.wishes.tools.size() == most_tools)
-      return bad_param("tools", "tools has over {} tools", most_tools);
-    auto name = text_member(at, tool, "name");
-    if (!name) return name.error();
-    const bool twice = space.empty() ? is_taken(*name)
-                                     : std::ranges::any_of(out.names, [&](const flat_name& n) {
-                                         return n.space == space && n.name == *name;
-                                       });
-    if (twice) return bad_param(at + ".name", "{}.name: there are two tools '{}'", at, shortened(*name));
-    auto said = optional_text(at, tool, "description");
-    if (!said) return said.error();
-    tool_definition t;
-    t.name = name_for(space, *name);
-    t.what = what;
-    json::object function{{"name", t.name}};
-    if (!said->empty()) function["description"] = *said;
-    auto read = what == tool_definition::kind::function ? read_function(at, tool, t, function)
-                                                        : read_custom(at, tool, t, function);
-    if (!read) return read;
-    out.wishes.tools.push_back(std::move(t));
-    out.shown.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
-    return {};
-  }
-
-  static result<void> read_function(const std::string& at, const json::object& tool, tool_definition& t,
-                                    json::object& function) {
-    t.param = at + ".parameters";
-    if (const json::value* v = tool.if_contains("strict"); v && !v->is_null()) {
-      auto strict = read_bool(at + ".strict", *v);
-      if (!strict) return strict.error();
-      t.strict = *strict;
+  // The list with the tools of its namespaces in their places. What is no tool stays as it is: read_tools()
+  // refuses it.
+  result<json::array> list(const json::array& tools) {
+    for (const json::value& v : tools)
+      if (v.is_object() && !is_space(v)) taken_.emplace(text_or_empty(v.get_object(), "name"));
+    json::array out;
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+      const std::string at = fmt::format("tools[{}]", i);
+      if (!tools[i].is_object() || !is_space(tools[i])) {
+        places_.push_back(at);
+        out.push_back(tools[i]);
+      } else if (auto read = space(at, tools[i].get_object(), out); !read) {
+        return read.error();
+      }
     }
-    const json::value* v = tool.if_contains("parameters");
-    if (!v || v->is_null()) return {};
-    if (!v->is_object()) return bad_param(t.param, "{} must be an object, not {}", t.param, kind_of(*v));
-    t.parameters = json::serialize(*v);
-    function["parameters"] = *v;
-    return {};
+    return out;
   }
 
-  // A custom tool: the model is told of a function with one text.
-  static result<void> read_custom(const std::string& at, const json::object& tool, tool_definition& t,
-                                  json::object& function) {
-    t.param = at + ".format";
-    function["parameters"] = json::object{{"type", "object"},
-                                          {"properties", {{"input", {{"type", "string"}}}}},
-                                          {"required", json::array{"input"}},
-                                          {"additionalProperties", false}};
-    const json::value* v = tool.if_contains("format");
-    if (!v || v->is_null()) return {};
-    if (!v->is_object()) return bad_param(t.param, "{} must be an object, not {}", t.param, kind_of(*v));
-    auto type = text_member(t.param, v->get_object(), "type");
-    if (!type) return type.error();
-    if (*type == "text") return {};
-    if (*type != "grammar")
-      return bad_param(t.param + ".type", "{}.type must be text or grammar, not '{}'", t.param,
-                       shortened(*type));
-    auto definition = text_member(t.param, v->get_object(), "definition");
-    if (!definition) return definition.error();
-    auto syntax = text_member(t.param, v->get_object(), "syntax");
-    if (!syntax) return syntax.error();
-    if (*syntax != "lark" && *syntax != "regex")
-      return bad_param(t.param + ".syntax", "{}.syntax must be lark or regex, not '{}'", t.param,
-                       shortened(*syntax));
-    t.grammar = std::move(*definition);
-    t.syntax = std::move(*syntax);
-    t.param += ".definition";
-    return {};
+  // A choice that names tools by their names for the model.
+  json::value choice(json::value v) const {
+    if (!v.is_object()) return v;
+    json::object& o = v.get_object();
+    rename(o);
+    json::value* list = o.if_contains("tools");
+    if (!list || !list->is_array()) return v;
+    json::array named;
+    for (json::value& tool : list->get_array()) {
+      const bool here = !tool.is_object() || text_or_empty(tool.get_object(), "type") == "function" ||
+                        text_or_empty(tool.get_object(), "type") == "custom";
+      if (!here) continue;  // left out, as the tools themselves are
+      if (tool.is_object()) rename(tool.get_object());
+      named.push_back(std::move(tool));
+    }
+    *list = std::move(named);
+    return v;
   }
 
-  result<void> add_space(const std::string& at, const json::object& space) {
-    auto name = text_member(at, space, "name");
-    if (!name) return name.error();
-    const json::value* list = space.if_contains("tools");
+  // Changes a text that begins with the place of a tool in the flat list to the place in the client's.
+  void restore_place(std::string& text) const {
+    constexpr std::string_view begin = "tools[";
+    if (!text.starts_with(begin)) return;
+    std::size_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, wrong] = std::from_chars(text.data() + begin.size(), last, number);
+    if (wrong != std::errc() || end == last || *end != ']' || number >= places_.size()) return;
+    text.replace(0, static_cast<std::size_t>(end + 1 - text.data()), places_[number]);
+  }
+
+ private:
+  static bool is_space(const json::value& v) { return text_or_empty(v.as_object(), "type") == "namespace"; }
+
+  result<void> space(const std::string& at, const json::object& o, json::array& out) {
+    const std::string name(text_or_empty(o, "name"));
+    if (name.empty()) return bad_param(at + ".name", "{}.name must be a string with a character", at);
+    const json::value* list = o.if_contains("tools");
     if (!list || !list->is_array())
       return bad_param(at + ".tools", "{}.tools must be an array of tools", at);
+    std::unordered_set<std::string> here;
     std::size_t i = 0;
     for (const json::value& v : list->get_array()) {
       const std::string inner = fmt::format("{}.tools[{}]", at, i++);
       if (!v.is_object()) return bad_param(inner, "{} must be an object, not {}", inner, kind_of(v));
-      auto type = text_member(inner, v.get_object(), "type");
-      if (!type) return type.error();
-      if (*type != "function" && *type != "custom")
-        return bad_param(inner + ".type", "{}.type must be function or custom, not '{}'", inner,
-                         shortened(*type));
-      const auto what = *type == "custom" ? tool_definition::kind::custom : tool_definition::kind::function;
-      if (auto read = add(inner, v.get_object(), *name, what); !read) return read;
+      const auto type = text_or_empty(v.get_object(), "type");
+      if (type != "function" && type != "custom")
+        return bad_param(inner + ".type", "{}.type must be function or custom", inner);
+      const std::string tool(text_or_empty(v.get_object(), "name"));
+      if (tool.empty()) return bad_param(inner + ".name", "{}.name must be a string with a character", inner);
+      if (!here.insert(tool).second)
+        return bad_param(inner + ".name", "{}.name: two tools are called '{}'", inner, shortened(tool));
+      json::object flat = v.get_object();
+      flat["name"] = add_name(name, tool);
+      places_.push_back(inner);
+      out.push_back(std::move(flat));
     }
     return {};
   }
 
-  result<void> read(const json::value& list) {
-    if (!list.is_array()) return bad_param("tools", "tools must be an array, not {}", kind_of(list));
-    std::size_t i = 0;
-    for (const json::value& v : list.get_array()) {
-      const std::string at = fmt::format("tools[{}]", i++);
-      if (!v.is_object()) return bad_param(at, "{} must be an object, not {}", at, kind_of(v));
-      const json::object& tool = v.get_object();
-      auto type = text_member(at, tool, "type");
-      if (!type) return type.error();
-      if (is_hosted(*type)) {
-        if (out.warnings.size() < most_warnings)
-          out.warnings.push_back({at, fmt::format("tools of type '{}' are left out: the server carries out "
-                                                  "no tools",
-                                                  shortened(*type))});
-        continue;
-      }
-      result<void> read;
-      if (*type == "function")
-        read = add(at, tool, {}, tool_definition::kind::function);
-      else if (*type == "custom")
-        read = add(at, tool, {}, tool_definition::kind::custom);
-      else if (*type == "namespace")
-        read = add_space(at, tool);
-      else
-        read = bad_param(at + ".type", "{}.type '{}' is not supported", at, shortened(*type));
-      if (!read) return read;
-      out.kept.push_back(v);
-    }
-    return {};
+  const std::string& add_name(const std::string& space, const std::string& name) {
+    const std::string base = flat_name_of(space, name);
+    std::string flat = base;
+    for (int n = 2; !taken_.insert(flat).second; ++n) flat = fmt::format("{}_{}", base, n);
+    names_.push_back({std::move(flat), space, name});
+    return names_.back().flat;
   }
 
-  // Keeps only the tools with these names.
-  void only(const std::vector<std::string>& names) {
-    std::erase_if(out.wishes.tools, [&](const tool_definition& t) {
-      return std::ranges::find(names, t.name) == names.end();
-    });
+  void rename(json::object& o) const {
+    const auto space = text_or_empty(o, "namespace");
+    if (!space.empty()) o["name"] = model_name(names_, space, text_or_empty(o, "name"));
   }
 
-  // The tool that a choice names.
-  result<std::string> chosen(const std::string& at, const json::object& o) {
-    auto name = text_member(at, o, "name");
-    if (!name) return name;
-    auto space = optional_text(at, o, "namespace");
-    if (!space) return space;
-    const std::string flat = model_name(out.names, *space, *name);
-    if (is_taken(flat)) return flat;
-    return bad_param(at + ".name", "{}.name: there is no tool '{}'", at, shortened(*name));
-  }
-
-  result<void> read_allowed(const json::object& o) {
-    auto mode = text_member("tool_choice", o, "mode");
-    if (!mode) return mode.error();
-    if (*mode != "auto" && *mode != "required")
-      return bad_param("tool_choice.mode", "tool_choice.mode must be auto or required, not '{}'",
-                       shortened(*mode));
-    const json::value* list = o.if_contains("tools");
-    if (!list || !list->is_array())
-      return bad_param("tool_choice.tools", "tool_choice.tools must be an array of tools");
-    std::vector<std::string> names;
-    std::size_t i = 0;
-    for (const json::value& v : list->get_array()) {
-      const std::string at = fmt::format("tool_choice.tools[{}]", i++);
-      if (!v.is_object()) return bad_param(at, "{} must be an object, not {}", at, kind_of(v));
-      auto type = text_member(at, v.get_object(), "type");
-      if (!type) return type.error();
-      if (is_hosted(*type)) continue;  // as the tools themselves
-      auto name = chosen(at, v.get_object());
-      if (!name) return name.error();
-      names.push_back(std::move(*name));
-    }
-    only(names);
-    if (*mode == "required") out.wishes.how = core::tool_wishes::choice::required;
-    return {};
-  }
-
-  result<void> read_choice(const json::value& v) {
-    using choice = core::tool_wishes::choice;
-    if (v == "auto") return {};
-    if (v == "none") return out.wishes.how = choice::none, result<void>();
-    if (v == "required") {
-      if (out.wishes.tools.empty())
-        return bad_param("tool_choice", "tool_choice \"required\" goes with tools");
-      out.wishes.how = choice::required;
-      return {};
-    }
-    if (!v.is_object())
-      return bad_param("tool_choice", "tool_choice must be none, auto, required or an object");
-    const json::object& o = v.get_object();
-    auto type = text_member("tool_choice", o, "type");
-    if (!type) return type.error();
-    if (*type == "allowed_tools") return read_allowed(o);
-    if (*type != "function" && *type != "custom")
-      return bad_param("tool_choice.type", "tool_choice.type '{}' is not supported", shortened(*type));
-    auto name = chosen("tool_choice", o);
-    if (!name) return name.error();
-    only({*name});
-    out.wishes.how = choice::required;
-    return {};
-  }
-
-  static constexpr std::size_t most_warnings = 16;
+  std::vector<flat_name>& names_;
+  std::unordered_set<std::string> taken_;
+  std::vector<std::string> places_;  // of each tool of the flat list in the client's
 };
 
 }  // namespace
@@ -261,18 +129,27 @@ std::string model_name(const std::vector<flat_name>& names, std::string_view spa
   return flat_name_of(space, name);
 }
 
-result<read_tools> read_response_tools(const json::object& body) {
-  list_reader all;
-  if (const json::value* v = body.if_contains("tools"); v && !v->is_null())
-    if (auto read = all.read(*v); !read) return read.error();
-  if (const json::value* v = body.if_contains("tool_choice"); v && !v->is_null())
-    if (auto read = all.read_choice(*v); !read) return read.error();
-  if (const json::value* v = body.if_contains("parallel_tool_calls"); v && !v->is_null()) {
-    auto parallel = read_bool("parallel_tool_calls", *v);
-    if (!parallel) return parallel.error();
-    all.out.wishes.parallel = *parallel;
+result<void> read_response_tools(const json::object& body, actors::request& r, std::vector<flat_name>& names,
+                                 std::vector<core::grammar::warning>& dropped) {
+  flattener flat(names);
+  json::object fields;
+  for (const char* key : {"tools", "tool_choice", "parallel_tool_calls"})
+    if (const json::value* v = body.if_contains(key)) fields[key] = *v;
+  if (json::value* v = fields.if_contains("tools"); v && v->is_array()) {
+    auto list = flat.list(v->get_array());
+    if (!list) return list.error();
+    *v = std::move(*list);
   }
-  return std::move(all.out);
+  if (json::value* v = fields.if_contains("tool_choice")) *v = flat.choice(std::move(*v));
+  if (auto read = read_tools(fields, tool_dialect::responses, r, dropped); !read) {
+    core::error e = read.error();
+    flat.restore_place(e.param);
+    flat.restore_place(e.message);
+    return e;
+  }
+  for (auto& tool : r.tools.tools) flat.restore_place(tool.param);
+  for (auto& w : dropped) flat.restore_place(w.where);
+  return {};
 }
 
 }  // namespace weir::net::responses

@@ -243,12 +243,12 @@ result<void> read_field(std::string_view name, const json::value& v, parsed_requ
     return n ? result<void>() : n.error();
   }
   if (name == "on_disconnect") return read_end_of_client(name, v, p);
-  if (name == "tools" || name == "tool_choice" || name == "parallel_tool_calls") return {};  // read_all_tools()
+  if (name == "tools" || name == "tool_choice" || name == "parallel_tool_calls") return {};  // read_response_tools()
   return read_other(name, v, p);
 }
 
 // What of the request the response object repeats.
-std::string echo_of(const json::object& body, const parsed_request& p, const json::array& tools) {
+std::string echo_of(const json::object& body, const parsed_request& p) {
   std::string out = "{";  // so that append_key() knows where an object begins
   const auto put = [&](const char* key, const json::value& without) {
     const json::value* v = body.if_contains(key);
@@ -261,8 +261,7 @@ std::string echo_of(const json::object& body, const parsed_request& p, const jso
   put("metadata", json::object());
   put("parallel_tool_calls", true);
   put("tool_choice", "auto");
-  append_key(out, "tools");
-  out += json::serialize(tools);
+  put("tools", json::array());
   put("text", json::object{{"format", json::object{{"type", "text"}}}});
   put("reasoning", json::object{{"effort", nullptr}, {"summary", nullptr}});
   put("truncation", "disabled");
@@ -319,8 +318,6 @@ result<parsed_request> parse(std::string_view body, std::size_t most_values, boo
     return bad_param("input", "input is {}", there ? "empty" : "missing");
   }
   if (auto fine = judge(*object, p); !fine) return fine.error();
-  auto tools = read_response_tools(*object);
-  if (!tools) return tools.error();
   core::conversation said;
   if (!effort.empty() && effort != "none") said.reasoning_effort = effort;
   p.request.input = std::move(said);
@@ -330,13 +327,8 @@ result<parsed_request> parse(std::string_view body, std::size_t most_values, boo
     if (const json::value* v = object->if_contains(key)) of_template[key] = *v;
   if (auto read = read_template_fields(of_template, p.request); !read) return read.error();
   if (auto read = read_response_constraint(*object, p.request); !read) return read.error();
-  auto& made = std::get<core::conversation>(p.request.input);
-  if (tools->wishes.how != core::tool_wishes::choice::none && !tools->shown.empty())
-    made.tools = std::move(tools->shown);
-  p.request.tools = std::move(tools->wishes);
-  p.names = std::move(tools->names);
-  std::ranges::move(tools->warnings, std::back_inserter(p.warnings));
-  p.echo = echo_of(with_schema(std::move(*object)), p, tools->kept);
+  if (auto read = read_response_tools(*object, p.request, p.names, p.warnings); !read) return read.error();
+  p.echo = echo_of(with_schema(std::move(*object)), p);
   if (p.background) p.outlives = true;
   return p;
 }
