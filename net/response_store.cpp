@@ -58,9 +58,9 @@ core::result<std::vector<stored_ptr>> response_store::chain(std::string_view id,
     const auto found = at(next, who);
     if (found == all_.end()) return std::vector<stored_ptr>();
     if (out.size() == longest_chain)
-      return core::bad_param("previous_response_id",
-                             "previous_response_id: over {} responses in a row; send the conversation as input",
-                             longest_chain);
+      return core::bad_param(
+          "previous_response_id",
+          "previous_response_id: over {} responses in a row; send the conversation as input", longest_chain);
     out.push_back(found->second.response);
     next = out.back()->previous;
   }

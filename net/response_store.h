@@ -1,11 +1,11 @@
-// response_store.h — the responses that ended and can be read again or gone on with: for whom each is kept, and
-// for how long.
+// response_store.h — the responses that ended and can be read again or gone on with: for whom each is kept,
+// and for how long.
 //
 // A response is kept for store_limits::keep after it was stored, or after a response went on with it. All of
-// them together take at most store_limits::bytes, and none is kept while clients use over half of their memory
-// account (core/memory/account.h). Where there are more, those leave first that were neither stored nor gone
-// on with for the longest time. A response that goes on with others keeps nothing of theirs: where one of them
-// has left, it cannot be gone on with either.
+// them together take at most store_limits::bytes, and none is kept while clients use over half of their
+// memory account (core/memory/account.h). Where there are more, those leave first that were neither stored
+// nor gone on with for the longest time. A response that goes on with others keeps nothing of theirs: where
+// one of them has left, it cannot be gone on with either.
 //
 // Whoever does not own a response (principal::has()) learns nothing of it, admins included.
 //
@@ -109,12 +109,12 @@ class response_desk : public std::enable_shared_from_this<response_desk> {
   // Calls `work(store)` on the owner's thread, then done(its result) on `back`.
   template <class Work, class Done>
   void ask(const actors::executor& back, Work work, Done done) {
-    boost::asio::post(owner_, [me = shared_from_this(), back, work = std::move(work),
-                               done = std::move(done)]() mutable {
-      boost::asio::post(back, [answer = work(*me->store_), done = std::move(done)]() mutable {
-        done(std::move(answer));
-      });
-    });
+    boost::asio::post(
+        owner_, [me = shared_from_this(), back, work = std::move(work), done = std::move(done)]() mutable {
+          boost::asio::post(back, [answer = work(*me->store_), done = std::move(done)]() mutable {
+            done(std::move(answer));
+          });
+        });
   }
   // Calls `work(store)` on the owner's thread.
   template <class Work>
@@ -130,14 +130,15 @@ class response_desk : public std::enable_shared_from_this<response_desk> {
 
 // How a client reads a list of items.
 struct item_page {
-  std::size_t limit = 20;   // 1 to most_items_of_a_page
+  std::size_t limit = 20;  // 1 to most_items_of_a_page
   bool newest_first = true;
-  std::string after;        // id of the last item of the page before; empty: from the beginning
+  std::string after;  // id of the last item of the page before; empty: from the beginning
 };
 inline constexpr std::size_t most_items_of_a_page = 100;
 
-// The body of an answer to …/input_items: {"object":"list","data","first_id","last_id","has_more"}. `items`: as
-// in stored_response. Error: invalid_param, where there is no item `after`, or `limit` is out of its range.
+// The body of an answer to …/input_items: {"object":"list","data","first_id","last_id","has_more"}. `items`:
+// as in stored_response. Error: invalid_param, where there is no item `after`, or `limit` is out of its
+// range.
 core::result<std::string> list_of_items(std::string_view items, const item_page& page);
 
 // The body of an answer to a deletion: {"id","object":"response","deleted":true}.

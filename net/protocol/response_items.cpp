@@ -142,8 +142,8 @@ class conversation_maker {
     json::object function{{"name", model_name(names_, space, *name)}, {"arguments", std::move(*said)}};
     json::object& m = message_of_calls();
     if (!m.contains("tool_calls")) m["tool_calls"] = json::array();
-    m["tool_calls"].get_array().push_back(json::object{
-        {"id", std::move(*id)}, {"type", "function"}, {"function", std::move(function)}});
+    m["tool_calls"].get_array().push_back(
+        json::object{{"id", std::move(*id)}, {"type", "function"}, {"function", std::move(function)}});
     return {};
   }
 
@@ -201,8 +201,8 @@ result<void> converse(parsed_request& p, std::span<const json::array> earlier, c
   }
   if (said.messages.empty()) return bad_param("input", "input has no message");
   if (make.pictures() > 0)
-    p.warnings.push_back({"input", fmt::format("{} images are left out: models here read text alone",
-                                               make.pictures())});
+    p.warnings.push_back(
+        {"input", fmt::format("{} images are left out: models here read text alone", make.pictures())});
   return {};
 }
 

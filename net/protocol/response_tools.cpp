@@ -76,8 +76,7 @@ class flattener {
     const std::string name(text_or_empty(o, "name"));
     if (name.empty()) return bad_param(at + ".name", "{}.name must be a string with a character", at);
     const json::value* list = o.if_contains("tools");
-    if (!list || !list->is_array())
-      return bad_param(at + ".tools", "{}.tools must be an array of tools", at);
+    if (!list || !list->is_array()) return bad_param(at + ".tools", "{}.tools must be an array of tools", at);
     std::unordered_set<std::string> here;
     std::size_t i = 0;
     for (const json::value& v : list->get_array()) {

@@ -36,14 +36,14 @@ constexpr std::string_view summaries[] = {"auto", "concise", "detailed"};
 constexpr std::string_view logprobs_wish = "message.output_text.logprobs";
 // What a client may ask to be included. None of it is here but what is there anyway.
 constexpr std::string_view includable[] = {
-    "file_search_call.results",         "web_search_call.results",
-    "web_search_call.action.sources",   "message.input_image.image_url",
-    "code_interpreter_call.outputs",    "computer_call_output.output.image_url",
-    "reasoning.encrypted_content",      logprobs_wish,
+    "file_search_call.results",       "web_search_call.results",
+    "web_search_call.action.sources", "message.input_image.image_url",
+    "code_interpreter_call.outputs",  "computer_call_output.output.image_url",
+    "reasoning.encrypted_content",    logprobs_wish,
 };
 constexpr std::string_view item_types[] = {
-    "message",          "function_call",           "function_call_output", "custom_tool_call",
-    "custom_tool_call_output", "reasoning", "item_reference",
+    "message",   "function_call",  "function_call_output", "custom_tool_call", "custom_tool_call_output",
+    "reasoning", "item_reference",
 };
 
 template <class List>
@@ -158,8 +158,7 @@ result<void> check_metadata(const json::value& v) {
   for (const auto& [key, value] : o) {
     const std::string name = fmt::format("metadata.{}", shortened(key));
     if (key.size() > longest_metadata_key)
-      return bad_param("metadata", "metadata: a key has {} bytes, over {}", key.size(),
-                       longest_metadata_key);
+      return bad_param("metadata", "metadata: a key has {} bytes, over {}", key.size(), longest_metadata_key);
     if (!value.is_string()) return bad_param(name, "{} must be a string, not {}", name, kind_of(value));
     if (value.get_string().size() > longest_metadata)
       return bad_param(name, "{} has over {} bytes", name, longest_metadata);
@@ -243,7 +242,8 @@ result<void> read_field(std::string_view name, const json::value& v, parsed_requ
     return n ? result<void>() : n.error();
   }
   if (name == "on_disconnect") return read_end_of_client(name, v, p);
-  if (name == "tools" || name == "tool_choice" || name == "parallel_tool_calls") return {};  // read_response_tools()
+  if (name == "tools" || name == "tool_choice" || name == "parallel_tool_calls")
+    return {};  // read_response_tools()
   return read_other(name, v, p);
 }
 

@@ -5,9 +5,9 @@
 // parse() reads the fields and names what has to be looked up, and converse() makes the conversation.
 //
 // Numbers of events (`sequence_number`) are a function of the job's log alone: 0 and 1 are response.created
-// and response.in_progress, and each character group of the log has a delta of its own, however the log is cut
-// into pieces. (A group ends with a token after which the text is whole, as token_log::whole_part() has it.)
-// So a stream that is written again has the same events with the same numbers, up to the last byte.
+// and response.in_progress, and each character group of the log has a delta of its own, however the log is
+// cut into pieces. (A group ends with a token after which the text is whole, as token_log::whole_part() has
+// it.) So a stream that is written again has the same events with the same numbers, up to the last byte.
 //
 // Pure functions: any thread. Events are appended to a string that the caller reuses.
 #pragma once
@@ -29,28 +29,28 @@
 
 namespace weir::net::responses {
 
-inline constexpr std::size_t most_metadata = 16;        // pairs
-inline constexpr std::size_t longest_metadata_key = 64;   // bytes
-inline constexpr std::size_t longest_metadata = 512;    // bytes of a value
+inline constexpr std::size_t most_metadata = 16;         // pairs
+inline constexpr std::size_t longest_metadata_key = 64;  // bytes
+inline constexpr std::size_t longest_metadata = 512;     // bytes of a value
 
 struct parsed_request {
   actors::request request;  // its input is made by converse()
   bool stream = false;
-  bool store = true;        // the response can be read again, and gone on with
-  bool background = false;  // the answer comes before the job has ended
-  bool outlives = false;    // on_disconnect is "continue"; so is every background job
-  std::string previous_response_id;       // empty: the conversation begins here
-  std::vector<std::string> referred;      // ids of the item_reference items
+  bool store = true;                  // the response can be read again, and gone on with
+  bool background = false;            // the answer comes before the job has ended
+  bool outlives = false;              // on_disconnect is "continue"; so is every background job
+  std::string previous_response_id;   // empty: the conversation begins here
+  std::vector<std::string> referred;  // ids of the item_reference items
   std::string instructions;
-  boost::json::array items;               // the input, as items of the API
-  std::vector<flat_name> names;           // of tools in namespaces
-  std::string echo;                       // members that the response object repeats, without braces
+  boost::json::array items;                      // the input, as items of the API
+  std::vector<flat_name> names;                  // of tools in namespaces
+  std::string echo;                              // members that the response object repeats, without braces
   std::vector<core::grammar::warning> warnings;  // of what is left out
   ignored_fields ignored;                        // unknown fields
 };
 
-// Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param with
-// the field's name; with `strict`, for an unknown field too.
+// Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param
+// with the field's name; with `strict`, for an unknown field too.
 core::result<parsed_request> parse(std::string_view body, std::size_t most_values = SIZE_MAX,
                                    bool strict = false);
 
@@ -94,12 +94,13 @@ class event_writer {
  public:
   explicit event_writer(response_head head) : head_(std::move(head)) {}
 
-  // From now on events are counted, and appended only if their number is over `after`. REQUIRES: before open().
+  // From now on events are counted, and appended only if their number is over `after`. REQUIRES: before
+  // open().
   void go_on_after(std::int64_t after) noexcept { after_ = after; }
   // Appends response.created and response.in_progress.
   void open(std::string& out);
-  // Appends the events of the tokens `from` to `to` - 1. REQUIRES: `from` is where the last piece ended, or 0;
-  // from <= to <= log.whole().
+  // Appends the events of the tokens `from` to `to` - 1. REQUIRES: `from` is where the last piece ended, or
+  // 0; from <= to <= log.whole().
   void piece(std::string& out, const actors::token_log& log, std::uint32_t from, std::uint32_t to);
   // Appends the events with which the last part ends, and response.completed, response.incomplete or
   // response.failed. A cancelled response ends with response.incomplete. REQUIRES: all tokens were given.
@@ -119,7 +120,8 @@ class event_writer {
   };
   template <class Members>
   void event(std::string& out, std::string_view type, const Members& members);
-  void begin(std::string& out, const actors::token_log& log, const actors::part_piece& p, std::uint32_t token);
+  void begin(std::string& out, const actors::token_log& log, const actors::part_piece& p,
+             std::uint32_t token);
   void delta(std::string& out, std::string_view text);
   // `to`: the token behind the part's last one. `cut`: the answer ended before the part was whole.
   void finish(std::string& out, const actors::token_log& log, std::uint32_t to, bool cut);

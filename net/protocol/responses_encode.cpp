@@ -214,9 +214,8 @@ std::string response_object(const response_head& head, const actors::token_log& 
 
 std::string unfinished_object(const response_head& head, std::string_view status) {
   std::string out;
-  append_object(out, [&] {
-    append_response(out, head, status, nullptr, std::nullopt, head.warnings, [] {});
-  });
+  append_object(out,
+                [&] { append_response(out, head, status, nullptr, std::nullopt, head.warnings, [] {}); });
   return out;
 }
 
@@ -343,9 +342,8 @@ void event_writer::end(std::string& out, const actors::token_log& log, const act
   const char* type = status == "completed" ? "response.completed"
                      : status == "failed"  ? "response.failed"
                                            : "response.incomplete";
-  event(out, type, [&] {
-    append_object(out, "response", [&] { append_ended(out, head_, log, how, completed_s); });
-  });
+  event(out, type,
+        [&] { append_object(out, "response", [&] { append_ended(out, head_, log, how, completed_s); }); });
 }
 
 void event_writer::fail(std::string& out, const core::error& e) {

@@ -32,8 +32,7 @@ struct rig {
   manual_clock time;
   std::shared_ptr<core::memory_account> account = std::make_shared<core::memory_account>();
   response_store store;
-  explicit rig(std::uint64_t bytes = 1 << 20)
-      : store(time, {std::chrono::seconds(100), bytes}, account) {}
+  explicit rig(std::uint64_t bytes = 1 << 20) : store(time, {std::chrono::seconds(100), bytes}, account) {}
 };
 
 std::vector<std::uint64_t> numbers(const std::vector<stored_ptr>& chain) {

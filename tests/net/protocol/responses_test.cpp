@@ -31,7 +31,9 @@ const core::conversation& said(const core::result<responses::parsed_request>& p)
   return std::get<core::conversation>(p->request.input);
 }
 
-std::string messages_of(const std::string& items) { return json::serialize(said(with_input(items)).messages); }
+std::string messages_of(const std::string& items) {
+  return json::serialize(said(with_input(items)).messages);
+}
 
 std::string_view text_of(const json::value& v) { return v.as_string(); }
 
@@ -77,7 +79,9 @@ actors::token_log log_of(const std::vector<part>& parts, unsigned seed, std::siz
       c.custom = p.custom;
       log.marks().calls.push_back(c);
     }
-    mark(p.kind == part_kind::text ? kind::text : p.kind == part_kind::reasoning ? kind::reasoning : kind::call,
+    mark(p.kind == part_kind::text        ? kind::text
+         : p.kind == part_kind::reasoning ? kind::reasoning
+                                          : kind::call,
          call);
     for (std::size_t at = 0; at < p.text.size();) {
       if (random() % 4 == 0) log.append(0, 0, random() % 2 == 0);
@@ -287,8 +291,9 @@ TEST_CASE("responses: items become messages in their places") {
   REQUIRE(p.has_value());
   const json::array earlier = json::parse(R"([{"role":"user","content":"old","id":"m"}])").as_array();
   REQUIRE(responses::converse(*p, std::span(&earlier, 1)).has_value());
-  CHECK(json::serialize(said(p).messages) ==
-        R"([{"role":"system","content":"be"},{"role":"user","content":"old"},{"role":"user","content":"x"}])");
+  CHECK(
+      json::serialize(said(p).messages) ==
+      R"([{"role":"system","content":"be"},{"role":"user","content":"old"},{"role":"user","content":"x"}])");
 }
 
 TEST_CASE("responses: calls, their outputs and reasoning go back to the model") {
@@ -363,7 +368,8 @@ TEST_CASE("responses: tools of namespaces have flat names, hosted ones are left 
   CHECK(p->warnings[0].where == "tools[0]");
   CHECK(json::parse("{" + p->echo + "}").at("tools").as_array().size() == 5);
 
-  const auto some = body(R"("input":"x","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}],
+  const auto some =
+      body(R"("input":"x","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}],
     "tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"b"}]})");
   REQUIRE(some.has_value());
   REQUIRE(some->request.tools.tools.size() == 1);
@@ -379,8 +385,8 @@ TEST_CASE("responses: events come to what the whole object says") {
   for (const auto& parts : answers) {
     for (unsigned seed = 0; seed < 20; ++seed) {
       const auto log = log_of(parts, seed, 1 + seed % 5);
-      for (const auto reason : {finish_reason::stop, finish_reason::length, finish_reason::cancel,
-                                finish_reason::error}) {
+      for (const auto reason :
+           {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::error}) {
         const auto how = outcome_of(reason);
         const auto events = events_of(stream_of(log, how, seed));
         const auto whole = json::parse(responses::response_object(head(), log, how, 1002));
