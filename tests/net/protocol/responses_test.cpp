@@ -348,7 +348,8 @@ TEST_CASE("responses: tools of namespaces have flat names, hosted ones are left 
   const auto p = body(R"("input":"x","tools":[{"type":"web_search"},
     {"type":"function","name":"look","parameters":{"type":"object"},"strict":true},
     {"type":"namespace","name":"crm","description":"d","tools":[{"type":"function","name":"look"},
-      {"type":"custom","name":"run","format":{"type":"grammar","syntax":"lark","definition":"start: \"a\""}}]},
+      {"type":"custom","name":"run","format":{"type":"grammar","syntax":"lark",
+        "definition":"start: \"a\""}}]},
     {"type":"function","name":"crm__find"},
     {"type":"namespace","name":"crm__","tools":[{"type":"function","name":"find"}]}],
     "tool_choice":{"type":"function","name":"look","namespace":"crm"},"parallel_tool_calls":false)");
