@@ -1,6 +1,5 @@
 // Makes response objects and the events of a stream, as clients of the Responses API read them.
 #include <algorithm>
-#include <optional>
 
 #include "net/protocol/constraint_fields.h"
 #include "net/protocol/json.h"
@@ -146,10 +145,11 @@ void append_fault(std::string& out, const actors::outcome& how) {
   });
 }
 
-// Appends the members of a response object. `how`: null while the job has not ended. `output` appends items.
+// Appends the members of a response object. `how`: null while the job has not ended; `completed_s`: null
+// unless it is completed. `output` appends items.
 template <class Output>
 void append_response(std::string& out, const response_head& head, std::string_view status,
-                     const actors::outcome* how, std::optional<std::int64_t> completed_s,
+                     const actors::outcome* how, const std::int64_t* completed_s,
                      const std::vector<core::grammar::warning>& warnings, const Output& output) {
   append_text(out, "id", response_id(head.job));
   append_text(out, "object", "response");
@@ -188,7 +188,7 @@ void append_ended(std::string& out, const response_head& head, const actors::tok
   std::vector<core::grammar::warning> warnings = head.warnings;
   add_reading_warnings(warnings, log.marks().warnings);
   const std::string_view status = how.status();
-  const auto completed = status == "completed" ? std::optional(completed_s) : std::nullopt;
+  const std::int64_t* const completed = status == "completed" ? &completed_s : nullptr;
   append_response(out, head, status, &how, completed, warnings, [&] {
     each_item(head, log, how, [&](const item_view& item) {
       append_object(out, [&] { append_item(out, item, head.names); });
@@ -215,7 +215,7 @@ std::string response_object(const response_head& head, const actors::token_log& 
 std::string unfinished_object(const response_head& head, std::string_view status) {
   std::string out;
   append_object(out,
-                [&] { append_response(out, head, status, nullptr, std::nullopt, head.warnings, [] {}); });
+                [&] { append_response(out, head, status, nullptr, nullptr, head.warnings, [] {}); });
   return out;
 }
 
