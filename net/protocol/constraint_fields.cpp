@@ -105,8 +105,8 @@ result<void> check_name(const std::string& name, const json::value& v) {
   return bad_param(name, "{} must be 1 to {} of [A-Za-z0-9_-]", name, longest_schema_name);
 }
 
-// {"name", "schema", "strict", "description"}, as in OpenAI's API.
-result<void> read_named_schema(const std::string& name, const json::value& v, wish& w) {
+// {"name", "schema", "strict", "description"}, as in OpenAI's API; `flat`: with a `type` beside them.
+result<void> read_named_schema(const std::string& name, const json::value& v, wish& w, bool flat = false) {
   if (!v.is_object()) return bad_param(name, "{} must be an object, not {}", name, kind_of(v));
   const json::value any(true), *schema = &any;
   bool strict = false, named = false;
@@ -123,7 +123,7 @@ result<void> read_named_schema(const std::string& name, const json::value& v, wi
       const auto on = read_bool(member, value);
       if (!on) return on.error();
       strict = *on;
-    } else if (key != "description") {
+    } else if (key != "description" && !(key == "type" && flat)) {
       read = bad_param(member, "unknown field '{}'", member);
     }
     if (!read) return read;
@@ -179,6 +179,25 @@ result<void> read_output_format(const std::string& name, const json::value& v, w
   return read_schema(name + ".schema", *schema, true, w);
 }
 
+// {"type", "name", "schema", "strict", "description"}, as in OpenAI's Responses API.
+result<void> read_flat_format(const json::value& v, wish& w) {
+  const std::string name = "text.format";
+  if (!v.is_object()) return bad_param(name, "{} must be an object, not {}", name, kind_of(v));
+  const json::object& o = v.get_object();
+  const json::value* type = o.if_contains("type");
+  if (!type || !type->is_string()) return bad_param(name + ".type", "{}.type must be a string", name);
+  if (*type == "json_schema") {
+    if (!o.contains("schema")) return bad_param(name + ".schema", "{}.schema is missing", name);
+    return read_named_schema(name, v, w, true);
+  }
+  for (const auto& [key, value] : o)
+    if (key != "type") return bad_param(name, "unknown field '{}.{}'", name, shortened(key));
+  if (*type == "text") return {};
+  if (*type == "json_object") return w.set(name, {.what = kind::json_object});
+  return bad_param(name + ".type", "{}.type must be text, json_object or json_schema, not '{}'", name,
+                   shortened(type->get_string()));
+}
+
 // Reads the fields that say how the constraint is read and which tokens are forced.
 result<void> read_manner(const json::object& body, wish& w) {
   if (const auto* v = body.if_contains("grammar_syntax"); v && !v->is_null()) {
@@ -218,8 +237,9 @@ bool is_constraint_field(std::string_view name) {
          std::ranges::find(other_fields, name) != std::end(other_fields);
 }
 
-result<void> read_constraint_fields(const json::object& body, actors::request& r) {
-  wish w;
+namespace {
+
+result<void> read_fields(const json::object& body, wish w, actors::request& r) {
   for (const auto& [key, value] : body) {
     if (value.is_null()) continue;
     result<void> read;
@@ -235,6 +255,21 @@ result<void> read_constraint_fields(const json::object& body, actors::request& r
   r.constraint_param = std::move(w.param);
   r.force = w.force;
   return {};
+}
+
+}  // namespace
+
+result<void> read_constraint_fields(const json::object& body, actors::request& r) {
+  return read_fields(body, {}, r);
+}
+
+result<void> read_response_constraint(const json::object& body, actors::request& r) {
+  wish w;
+  const json::value* text = body.if_contains("text");
+  const json::value* format = text && text->is_object() ? text->get_object().if_contains("format") : nullptr;
+  if (format && !format->is_null())
+    if (auto read = read_flat_format(*format, w); !read) return read;
+  return read_fields(body, std::move(w), r);
 }
 
 result<void> read_anthropic_format(const json::object& body, actors::request& r) {

@@ -24,6 +24,9 @@ bool is_constraint_field(std::string_view name);
 // constraint.
 core::result<void> read_constraint_fields(const json::object& body, actors::request& r);
 
+// The same with the Responses API's `text.format` beside them.
+core::result<void> read_response_constraint(const json::object& body, actors::request& r);
+
 // Reads Anthropic's `output_config.format` and `output_format`, its older name. Error: invalid_param.
 core::result<void> read_anthropic_format(const json::object& body, actors::request& r);
 

@@ -17,6 +17,7 @@ constexpr path schema_paths[] = {
     {"guided_json"},
     {"structured_outputs", "json"},
     {"response_format", "schema"},
+    {"text", "format", "schema"},
     {"response_format", "json_schema", "schema"},
     {"output_format", "schema"},
     {"output_config", "format", "schema"},
