@@ -26,6 +26,7 @@ bool open_to_pages(endpoint to) {
     case endpoint::completions:
     case endpoint::chat_completions:
     case endpoint::messages:
+    case endpoint::responses:
     case endpoint::count_tokens:
     case endpoint::list_models:
     case endpoint::show_model:

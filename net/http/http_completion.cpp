@@ -1,13 +1,15 @@
-// POST /v1/completions, /v1/chat/completions and /v1/messages: runs jobs, and sends their text as one object
+// POST /v1/completions, /v1/chat/completions, /v1/messages and /v1/responses: runs jobs, and sends their text as one object
 // or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
+#include <type_traits>
 #include <variant>
 
 #include "net/http/event_cursor.h"
 #include "net/http/http_session.h"
 #include "net/http/kept_answer.h"
 #include "net/protocol/anthropic.h"
+#include "net/protocol/responses.h"
 #include "net/request_record.h"
 #include "net/submit.h"
 
@@ -35,9 +37,8 @@ std::optional<logprobs_part> logprobs_of(const actors::token_log& log, const cor
 
 // The end of the piece of news that begins at token `from`: bounded in text, ids and logprobs, so that no
 // event keeps the shard for long.
-std::uint32_t end_of_piece(const actors::token_log& log, std::uint32_t from) {
-  constexpr std::uint32_t most_ids = 8192;
-  const std::uint32_t most = log.has_logprobs() ? most_tokens_of_a_frame(log) : most_ids;
+std::uint32_t end_of_piece(const actors::token_log& log, std::uint32_t from, std::uint32_t most_tokens) {
+  const std::uint32_t most = log.has_logprobs() ? most_tokens_of_a_frame(log) : most_tokens;
   return log.whole_part(from, std::min(log.piece_end(from, body_parts::piece_bytes), from + most));
 }
 
@@ -143,6 +144,62 @@ struct anthropic_encoder {
   }
 };
 
+// The events of a response, whose numbers need the log itself.
+class response_events {
+ public:
+  explicit response_events(responses::response_head head) : writer_(std::move(head)) {}
+
+  void open(std::string& out, std::uint32_t, std::string_view) { writer_.open(out); }
+  void prompt_piece(std::string&, std::uint32_t, std::string_view) const {}
+  void piece(std::string& out, const actors::token_log& log, std::uint32_t from, std::uint32_t to) {
+    log_ = &log;
+    writer_.piece(out, log, from, to);
+  }
+  void end(std::string& out, std::span<const actors::outcome> endings) {
+    writer_.end(out, log_ ? *log_ : nothing_, endings.front(), unix_seconds());
+  }
+  void fail(std::string& out, const core::error& e) {
+    actors::outcome how;
+    how.reason = core::finish_reason::error;
+    how.fault = e;
+    end(out, std::span(&how, 1));
+  }
+  void keep_alive(std::string& out) const { writer_.keep_alive(out); }
+
+ private:
+  responses::event_writer writer_;
+  const actors::token_log* log_ = nullptr;  // once a piece was given
+  actors::token_log nothing_;
+};
+
+// Encodes answers for /v1/responses.
+struct responses_encoder {
+  static constexpr bool with_ids = false;
+  std::int64_t created_s = unix_seconds();
+  std::string model;  // named by the client; for a job that was cancelled before a model took it
+  std::string echo;
+  std::vector<responses::flat_name> names;
+  std::vector<core::grammar::warning> ignored;
+
+  responses::response_head head_of(const admitted_job& job) const {
+    responses::response_head head;
+    head.job = job.id;
+    head.created_s = created_s;
+    head.model = job.model.empty() ? model : job.model;
+    head.echo = echo;
+    head.names = names;
+    head.warnings = ignored;
+    head.warnings.insert(head.warnings.end(), job.warnings.begin(), job.warnings.end());
+    return head;
+  }
+  reply whole(const jobs& all) const {
+    const actors::job_stream& job = *all.front();
+    return json_reply(responses::response_object(head_of(admitted_job::of(job)), job.log(), job.ended(),
+                                                 unix_seconds()));
+  }
+  response_events events(const admitted_job& first) const { return response_events(head_of(first)); }
+};
+
 struct kept_answer {
   std::variant<openai_encoder, anthropic_encoder> encoder;
   std::vector<core::job_id> jobs;
@@ -225,6 +282,42 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   co_return co_await answer_with(encoder, std::move(all), how);
 }
 
+// Nothing of a response is kept, so that none can be gone on with, and none answers before it has ended.
+asio::awaitable<bool> http_session::complete_response(std::string body) {
+  const auto& l = hub_.limits();
+  const auto parse = [most = l.json_values,
+                      strict = l.strict_fields](std::string_view text) -> core::result<responses::parsed_request> {
+    auto p = responses::parse(text, most, strict);
+    if (!p) return p;
+    if (!p->previous_response_id.empty()) return responses::previous_not_found(p->previous_response_id);
+    if (p->background) return core::bad_param("background", "background is not supported yet");
+    if (p->outlives) return core::bad_param("on_disconnect", "on_disconnect is not supported yet here");
+    if (auto made = responses::converse(*p); !made) return made.error();
+    return p;
+  };
+  auto read = co_await read_watched<responses::parsed_request>(std::move(body), parse);
+  if (!read) co_return false;
+  auto& parsed = *read->said;
+  if (!parsed) {
+    const bool unknown = parsed.error().param == "previous_response_id";
+    reply no = unknown ? error_reply(400, responses::not_found_code, parsed.error().message,
+                                     parsed.error().param)
+                       : error_reply(parsed.error());
+    co_return co_await write(std::move(no));
+  }
+  responses_encoder encoder;
+  encoder.model = parsed->request.model;
+  encoder.echo = parsed->echo;
+  encoder.names = parsed->names;
+  encoder.ignored = parsed->ignored.warnings();
+  encoder.ignored.insert(encoder.ignored.end(), parsed->warnings.begin(), parsed->warnings.end());
+  const answer_wishes how{parsed->stream, false};
+  parsed->request.separate_reasoning = true;
+  submitted all = submit(std::move(parsed->request), 1, "/v1/responses");
+  done_with(hub_.server().service, std::move(read));
+  co_return co_await answer_with(encoder, std::move(all), how);
+}
+
 http_session::submitted http_session::submit(actors::request&& asked, std::uint32_t n,
                                              std::string_view route) {
   asked.witness = begin_record(hub_.server_ptr(), from_, route, form_.request_id);
@@ -259,10 +352,12 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   }
   job_list all = std::move(*jobs);
   std::vector<kept_jobs::follower> kept;
-  if (how.outlives) {
-    auto answer = std::make_shared<kept_answer>(kept_answer{encoder, {}});
-    for (const auto& job : all) answer->jobs.push_back(job->id());
-    kept = keep(std::move(answer), all);
+  if constexpr (!std::is_same_v<Encoder, responses_encoder>) {
+    if (how.outlives) {
+      auto answer = std::make_shared<kept_answer>(kept_answer{encoder, {}});
+      for (const auto& job : all) answer->jobs.push_back(job->id());
+      kept = keep(std::move(answer), all);
+    }
   }
   const auto settled = [&] {
     if (failure_of(all)) return true;
@@ -320,7 +415,7 @@ template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::vector<answer_choice> all,
                                                   std::vector<std::uint32_t> from) {
   co_await begin_events();
-  const auto events = encoder.events(all.front().admitted());
+  auto events = encoder.events(all.front().admitted());
   std::vector<shown_choice> shown(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
     shown[i] = {.tokens = from[i], .sent = from[i], .characters = all[i].characters()};
@@ -375,12 +470,14 @@ void http_session::note_sent(std::span<const answer_choice> all, std::span<shown
 // Appends to out_ the events of what is new in one choice, or of the first piece of it. Returns whether there
 // is more.
 template <class Events>
-bool http_session::show_news(const Events& events, answer_choice& job, std::uint32_t index, bool with_ids,
+bool http_session::show_news(Events& events, answer_choice& job, std::uint32_t index, bool with_ids,
                              std::span<shown_choice> all_shown) {
   shown_choice& shown = all_shown[index];
   if (shown.ended) return false;
   const actors::token_log& log = job.log();
-  const std::uint32_t from = shown.tokens - job.base(), published = log.whole(), to = end_of_piece(log, from);
+  constexpr bool is_response = std::is_same_v<Events, response_events>;  // which has an event for each token
+  const std::uint32_t from = shown.tokens - job.base(), published = log.whole(),
+                      to = end_of_piece(log, from, is_response ? 256 : 8192);
   const actors::outcome* const how = to == published ? job.ended() : nullptr;
   shown.ended = how != nullptr;
   const bool failed = how && how->fault;
@@ -390,28 +487,34 @@ bool http_session::show_news(const Events& events, answer_choice& job, std::uint
     job.used_up(shown.tokens);
     return false;
   }
-  ids_.clear();
-  for (std::uint32_t i = from; with_ids && i < to; ++i) ids_.push_back(log.id(i));
-  const auto tokenizer = log.has_logprobs() ? job.tokenizer() : nullptr;
-  const auto logprobs = logprobs_of(log, tokenizer.get(), from, to, shown.characters);
-  if (logprobs) shown.characters += characters_of(text);
-  const std::size_t before = out_.size();
-  parts_.clear();
-  log.each_part(from, to, [&](const actors::part_piece& p) { parts_.push_back(p); });
-  if (!log.is_parted()) {  // one text
-    if (parts_.empty()) parts_.emplace_back();
-    parts_.front().begins = shown.tokens == 0;
+  if constexpr (is_response) {
+    events.piece(out_, log, from, to);
+    shown.tokens += to - from;
+    return to < published;
+  } else {
+    ids_.clear();
+    for (std::uint32_t i = from; with_ids && i < to; ++i) ids_.push_back(log.id(i));
+    const auto tokenizer = log.has_logprobs() ? job.tokenizer() : nullptr;
+    const auto logprobs = logprobs_of(log, tokenizer.get(), from, to, shown.characters);
+    if (logprobs) shown.characters += characters_of(text);
+    const std::size_t before = out_.size();
+    parts_.clear();
+    log.each_part(from, to, [&](const actors::part_piece& p) { parts_.push_back(p); });
+    if (!log.is_parted()) {  // one text
+      if (parts_.empty()) parts_.emplace_back();
+      parts_.front().begins = shown.tokens == 0;
+    }
+    answer_piece news{parts_, log.marks().calls, {}};
+    if (how && !failed) news.warnings = log.marks().warnings;
+    events.piece(out_, index, news, ids_, how && !failed ? events.finish(*how) : std::string_view(),
+                 logprobs ? &*logprobs : nullptr);
+    shown.tokens += to - from;
+    if (to > from && out_.size() > before)
+      append_event_id(out_, [&](auto add) { std::ranges::for_each(all_shown, add, &shown_choice::tokens); });
+    if (to < published) return true;
+    job.used_up(shown.tokens);
+    return false;
   }
-  answer_piece news{parts_, log.marks().calls, {}};
-  if (how && !failed) news.warnings = log.marks().warnings;
-  events.piece(out_, index, news, ids_, how && !failed ? events.finish(*how) : std::string_view(),
-               logprobs ? &*logprobs : nullptr);
-  shown.tokens += to - from;
-  if (to > from && out_.size() > before)
-    append_event_id(out_, [&](auto add) { std::ranges::for_each(all_shown, add, &shown_choice::tokens); });
-  if (to < published) return true;
-  job.used_up(shown.tokens);
-  return false;
 }
 
 }  // namespace weir::net

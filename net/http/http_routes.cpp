@@ -395,6 +395,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::completions:
     case endpoint::chat_completions:
     case endpoint::messages:
+    case endpoint::responses:
     case endpoint::follow_models:
     case endpoint::follow_job:
     case endpoint::add_model:

@@ -55,6 +55,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
   boost::asio::awaitable<bool> complete(openai::dialect d, std::string body);
   boost::asio::awaitable<bool> complete_message(std::string body);
+  boost::asio::awaitable<bool> complete_response(std::string body);
   // Below. Parses a body, as read_sent(); a client is watched while its long body waits. Null: it has gone.
   template <class T, class Parse>
   boost::asio::awaitable<std::shared_ptr<sent_text<T>>> read_watched(std::string body, Parse parse);
@@ -65,7 +66,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   struct answer_wishes {
     bool streamed, outlives;  // as openai::parsed_request
   };
-  // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder).
+  // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder,
+  // responses_encoder).
   template <class Encoder>
   boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, answer_wishes how);
   // Keeps the jobs of an answer that outlives its client, until all that follow them are gone.
@@ -85,7 +87,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
     bool ended = false;
   };
   template <class Events>
-  bool show_news(const Events& events, answer_choice& job, std::uint32_t index, bool with_ids,
+  bool show_news(Events& events, answer_choice& job, std::uint32_t index, bool with_ids,
                  std::span<shown_choice> all_shown);
   // Writes out_, and empties it.
   boost::asio::awaitable<void> send_events(std::span<const answer_choice> all, std::span<shown_choice> shown,

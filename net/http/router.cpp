@@ -18,6 +18,7 @@ constexpr route routes[] = {
     {"POST", "/v1/completions", endpoint::completions},
     {"POST", "/v1/chat/completions", endpoint::chat_completions},
     {"POST", "/v1/messages", endpoint::messages},
+    {"POST", "/v1/responses", endpoint::responses},
     {"POST", "/v1/messages/count_tokens", endpoint::count_tokens},
     {"GET", "/v1/models", endpoint::list_models},
     {"GET", "/v1/models/{id}", endpoint::show_model},

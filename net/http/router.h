@@ -20,6 +20,7 @@ enum class endpoint {
   chat_completions,
   messages,      // Anthropic's
   count_tokens,  // Anthropic's
+  responses,     // OpenAI's
   list_models,
   show_model,
   follow_models,  // events

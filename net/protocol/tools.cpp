@@ -72,7 +72,6 @@ core::result<read_tool> read_function(const json::object& o, const std::string& 
     schema = *v;
     if (!v->get_object().empty()) out.what.parameters = json::serialize(*v);
   }
-  out.what.strict = d == tool_dialect::responses && !schema.is_null();
   if (const auto* v = given(o, "strict")) {
     const auto strict = read_bool(at + ".strict", *v);
     if (!strict) return strict.error();
@@ -274,6 +273,9 @@ core::result<void> read_tools(const json::object& body, tool_dialect d, actors::
   }
   if (const auto* v = given(body, "tool_choice"))
     if (auto read = read_choice(*v, wishes); !read) return read.error();
+  for (const auto& t : wishes.tools)
+    if (t.strict && wishes.how != choice::none)
+      dropped.push_back({t.param, "strict is not enforced yet: arguments are as the model writes them"});
   if (shown.empty()) {
     if (wishes.how == choice::required) return bad_param("tool_choice", "tool_choice: there are no tools");
     return {};

@@ -23,7 +23,7 @@ inline constexpr std::size_t longest_tool_name = 128;  // bytes
 
 enum class tool_dialect {
   chat,       // also weir.v1: {"type":"function","function":{…}}
-  responses,  // {"type":"function","name":…}; a schema is strict where nothing else is said
+  responses,  // {"type":"function","name":…}
   messages,   // Anthropic's: {"name":…,"input_schema":…}
 };
 

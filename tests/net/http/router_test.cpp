@@ -21,6 +21,7 @@ TEST_CASE("router: every route of the wire page is found") {
       {"POST", "/v1/chat/completions", endpoint::chat_completions, ""},
       {"POST", "/v1/messages?beta=true", endpoint::messages, ""},
       {"POST", "/v1/messages/count_tokens", endpoint::count_tokens, ""},
+      {"POST", "/v1/responses", endpoint::responses, ""},
       {"GET", "/v1/models", endpoint::list_models, ""},
       {"GET", "/v1/models/a/b", endpoint::show_model, "a/b"},
       {"GET", "/v1/models/a%2Fb%20c", endpoint::show_model, "a/b c"},
