@@ -47,7 +47,7 @@ class token_log {
   void append(core::token_id id, std::int64_t at_us, bool whole) {
     entries_.push_back({at_us, static_cast<std::uint32_t>(text_.size()), whole, id});
     if (whole) whole_ = size();
-    if (is_reasoning(size() - 1) || is_reasoning(size())) ++reasoning_tokens_;
+    if (has_reasoning(size() - 1)) ++reasoning_tokens_;
   }
   // The caller appends a token's marks here before it calls append(), and those of the end before close().
   core::answer_marks& marks() noexcept { return marks_; }
@@ -236,9 +236,13 @@ class token_log {
   part_piece standing_before(marks_at mark) const {
     return mark == marks_.list.begin() ? begins_as_ : standing_after(*std::prev(mark));
   }
-  // Whether the text after the first `n` tokens is reasoning.
-  bool is_reasoning(std::uint32_t n) const {
-    return !marks_.list.empty() && standing_before(first_mark(n)).kind == core::part_kind::reasoning;
+  // Whether token `i` has reasoning, or a mark of it.
+  bool has_reasoning(std::uint32_t i) const {
+    if (marks_.list.empty()) return false;
+    const auto first = first_mark(i);
+    return standing_before(first).kind == core::part_kind::reasoning ||
+           std::any_of(first, marks_.list.end(),
+                       [](const auto& m) { return m.what == core::answer_mark::kind::reasoning; });
   }
   // After append_part() has appended the tokens.
   void append_marks(const token_log& log, std::uint32_t from, std::uint32_t to, std::size_t shift) {

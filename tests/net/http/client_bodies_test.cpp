@@ -45,6 +45,18 @@ void check_streamed(const http_answer& a, const names& ignored) {
   CHECK(a.body().ends_with("data: [DONE]\n\n"));
 }
 
+// A template whose model calls tools as Hermes does.
+actors::template_text calling_template() {
+  actors::template_text t;
+  t.source =
+      "{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}\n<tool_call>\n"
+      "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson "
+      "}}}\n</tool_call>"
+      "{% endfor %}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}";
+  t.file = "calling.jinja";
+  return t;
+}
+
 }  // namespace
 
 TEST_CASE("clients: SillyTavern's text completion, with all its samplers off") {
@@ -116,7 +128,9 @@ TEST_CASE("clients: Zed's chat, with parts, no tools and a cache key") {
 }
 
 TEST_CASE("clients: the AI SDK's chat, with a schema, a tool's history and empty contents") {
-  server_fixture f;
+  server_options o;
+  o.owner.chat_template = std::make_shared<const actors::template_text>(calling_template());
+  server_fixture f(o);
   http_client c(f.port());
   check_streamed(c.post("/v1/chat/completions", R"({"model":"sim","max_tokens":8,"temperature":0,
     "stream":true,"stream_options":{"include_usage":true},"tool_choice":"auto",

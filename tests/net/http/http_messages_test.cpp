@@ -74,8 +74,8 @@ TEST_CASE("messages: a stream's pieces join to the same text, between its start 
   const auto events = events_of(a.body());
   REQUIRE(events.size() >= 7);
   CHECK(events[0].at("type") == "message_start");
-  CHECK(events[1].at("type") == "content_block_start");
-  CHECK(events[2].at("type") == "ping");
+  CHECK(events[1].at("type") == "ping");
+  CHECK(events[2].at("type") == "content_block_start");
   for (std::size_t i = 3; i + 3 < events.size(); ++i) CHECK(events[i].at("type") == "content_block_delta");
   CHECK(events[events.size() - 3].at("type") == "content_block_stop");
   CHECK(events[events.size() - 2].at("type") == "message_delta");

@@ -128,7 +128,7 @@ TEST_CASE("openai: a chat's fields that are refused, by name") {
       {R"("messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])", "messages",
        "parts of type 'image_url' are not supported yet"},
       {said + R"(,"max_tokens":5,"max_completion_tokens":6)", "max_completion_tokens", "set one of them"},
-      {said + R"(,"tools":[{}],"parallel_tool_calls":false)", "parallel_tool_calls", "not supported yet"},
+      {said + R"(,"tools":[{}],"parallel_tool_calls":false)", "tools", "tools of type ''"},
       {said + R"(,"parallel_tool_calls":5)", "parallel_tool_calls", "true or false"},
       {said + R"(,"reasoning_effort":5)", "reasoning_effort", "string"},
       {said + R"(,"bad_words":["x"])", "bad_words", "not supported yet"},

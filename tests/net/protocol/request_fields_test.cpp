@@ -99,10 +99,11 @@ TEST_CASE("request fields: fields of the template with a wrong value are refused
     const char *fields, *param, *says;
   } rows[] = {
       {R"(,"tools":5)", "tools", "tools must be an array, not a number"},
-      {R"(,"tools":["f"])", "tools", "tools: each item must be an object, not a string"},
+      {R"(,"tools":["f"])", "tools", "tools[0] must be an object, not a string"},
       {R"(,"documents":{})", "documents", "documents must be an array, not an object"},
-      {R"(,"tool_choice":"required")", "tool_choice", "tool_choice \"required\" is not supported yet"},
-      {R"(,"tool_choice":{"type":"function"})", "tool_choice", "tool_choice is not supported yet"},
+      {R"(,"tool_choice":"required")", "tool_choice", "tool_choice: there are no tools"},
+      {R"(,"tool_choice":{"type":"function","name":"f"})", "tool_choice", "there is no tool called 'f'"},
+      {R"(,"tool_choice":5)", "tool_choice", "tool_choice must be a string or an object, not a number"},
       {R"(,"chat_template_kwargs":[])", "chat_template_kwargs", "must be an object, not an array"},
       {R"(,"add_generation_prompt":1)", "add_generation_prompt", "must be true or false"},
   };
