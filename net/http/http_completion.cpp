@@ -1,5 +1,5 @@
-// POST /v1/completions, /v1/chat/completions, /v1/messages and /v1/responses: runs jobs, and sends their text as one object
-// or as server-sent events.
+// POST /v1/completions, /v1/chat/completions, /v1/messages and /v1/responses: runs jobs, and sends their text
+// as one object or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <type_traits>
@@ -282,18 +282,26 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   co_return co_await answer_with(encoder, std::move(all), how);
 }
 
+namespace {
+
 // Nothing of a response is kept, so that none can be gone on with, and none answers before it has ended.
+core::result<responses::parsed_request> read_response(std::string_view text, std::size_t most_values,
+                                                      bool strict) {
+  auto p = responses::parse(text, most_values, strict);
+  if (!p) return p;
+  if (!p->previous_response_id.empty()) return responses::previous_not_found(p->previous_response_id);
+  if (p->background) return core::bad_param("background", "background is not supported yet");
+  if (p->outlives) return core::bad_param("on_disconnect", "on_disconnect is not supported yet here");
+  if (auto made = responses::converse(*p); !made) return made.error();
+  return p;
+}
+
+}  // namespace
+
 asio::awaitable<bool> http_session::complete_response(std::string body) {
   const auto& l = hub_.limits();
-  const auto parse = [most = l.json_values,
-                      strict = l.strict_fields](std::string_view text) -> core::result<responses::parsed_request> {
-    auto p = responses::parse(text, most, strict);
-    if (!p) return p;
-    if (!p->previous_response_id.empty()) return responses::previous_not_found(p->previous_response_id);
-    if (p->background) return core::bad_param("background", "background is not supported yet");
-    if (p->outlives) return core::bad_param("on_disconnect", "on_disconnect is not supported yet here");
-    if (auto made = responses::converse(*p); !made) return made.error();
-    return p;
+  const auto parse = [most = l.json_values, strict = l.strict_fields](std::string_view text) {
+    return read_response(text, most, strict);
   };
   auto read = co_await read_watched<responses::parsed_request>(std::move(body), parse);
   if (!read) co_return false;
