@@ -64,9 +64,11 @@ parsing call_parsers::call() {
 
 parsing call_parsers::section() {
   for (bool first = true;; first = false) {
-    if (co_await spelling(section_close_)) {
+    const bool closed = co_await spelling(section_close_);
+    if (closed && first) co_return false;
+    if (closed) {
       in_.decide();
-      co_return !first;
+      co_return true;
     }
     if (!open_.empty() && !co_await spelling(open_)) co_return !first && !in_.call_begun();
     if (!co_await call()) co_return false;
@@ -79,7 +81,9 @@ parsing call_parsers::object_list() {
   const bool opened = co_await spelling("[");
   if (!opened) co_return false;
   for (bool first = true;; first = false) {
-    if (co_await spelling("]")) break;
+    const bool closed = co_await spelling("]");
+    if (closed && first) co_return false;
+    if (closed) break;
     if (!first && !co_await spelling(",")) co_return false;
     if (!co_await object()) co_return false;
   }

@@ -156,7 +156,9 @@ parsing call_parsers::typed_value(std::string_view close, bool lines, json_types
 
 parsing call_parsers::pythonic() {
   for (bool first = true;; first = false) {
-    if (co_await spelling(close_)) break;
+    const bool closed = co_await spelling(close_);
+    if (closed && first) co_return false;
+    if (closed) break;
     if (!first && !co_await spelling(",")) co_return false;
     if (!co_await python_call()) co_return false;
   }
