@@ -234,7 +234,6 @@ parsing call_parsers::bare_calls() {
 parsing call_parsers::named() {
   constexpr std::string_view no_name = "{}\"";
   std::string name, id;
-  in_.skip_white();
   if (!id_end_.empty()) {
     if (!co_await until(id_end_, no_name, id)) co_return false;
     if (!co_await spelling(id_end_)) co_return false;
@@ -249,12 +248,13 @@ parsing call_parsers::named() {
     if (!co_await until(middle_, no_name, id)) co_return false;
   }
   if (!co_await spelling(middle_)) co_return false;
+  strip_white(name);
+  strip_white(id);
   if (f_.counted) {
     id = name;
     name = name.substr(0, name.rfind(':'));
   }
   if (name.starts_with(f_.name_prefix)) name.erase(0, f_.name_prefix.size());
-  while (!name.empty() && is_white(name.back())) name.pop_back();
   if (name.empty() || name.find_first_of(white_space) != name.npos) co_return false;
   for (in_.skip_white(); !in_.has(); in_.skip_white())
     if (!co_await in_.more()) co_return false;

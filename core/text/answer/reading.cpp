@@ -6,6 +6,11 @@
 
 namespace weir::core {
 
+void strip_white(std::string& s) {
+  while (!s.empty() && is_white(s.back())) s.pop_back();
+  s.erase(0, std::min(s.find_first_not_of(white_space), s.size()));
+}
+
 fit compare(std::string_view text, std::size_t at, std::string_view spelling, std::size_t& end) {
   for (std::size_t i = 0; i < spelling.size();) {
     if (is_white(spelling[i])) {

@@ -27,6 +27,8 @@ inline constexpr std::size_t longest_name = 512;  // bytes of a name or an id
 
 inline bool is_white(char c) { return white_space.find(c) != white_space.npos; }
 
+void strip_white(std::string& s);  // at both ends
+
 enum class fit : std::uint8_t {
   no,
   part,  // the text ends too early to say

@@ -35,6 +35,7 @@ parsing call_parsers::waits_for_text() {
 parsing call_parsers::word(std::string& out) {
   constexpr std::string_view ends = " \t\r\n<>\"'{}()[]=,\xFF";
   for (;;) {
+    in_.skip_white();  // in front of the name: white space behind a name ends it
     const auto ahead = in_.ahead();
     const auto end = ahead.find_first_of(ends);
     if (end == 0 || std::min(end, ahead.size()) > longest_name) co_return false;
@@ -58,7 +59,6 @@ void call_parsers::give_key(std::string_view key) {
 
 parsing call_parsers::tagged() {
   std::string name, key;
-  in_.skip_white();
   if (!co_await word(name)) co_return false;
   if (!co_await spelling(name_end_)) co_return false;
   begin(name, {});
@@ -168,8 +168,6 @@ parsing call_parsers::pythonic() {
 
 parsing call_parsers::python_call() {
   std::string name, key, value;
-  for (in_.skip_white(); !in_.has(); in_.skip_white())
-    if (!co_await in_.more()) co_return false;
   if (!co_await word(name)) co_return false;
   if (!co_await spelling("(")) co_return false;
   begin(name, {});
@@ -177,8 +175,6 @@ parsing call_parsers::python_call() {
   has_members_ = false;
   while (!co_await spelling(")")) {
     if (has_members_ && !co_await spelling(",")) co_return false;
-    for (in_.skip_white(); !in_.has(); in_.skip_white())
-      if (!co_await in_.more()) co_return false;
     if (!co_await word(key)) co_return false;
     if (!co_await spelling("=")) co_return false;
     if (!co_await value_text(")", value)) co_return false;
@@ -230,7 +226,6 @@ parsing call_parsers::value_text(std::string_view closing, std::string& out) {
 
 parsing call_parsers::gemma() {
   std::string name, key;
-  if (!co_await waits_for_text()) co_return false;
   if (!co_await word(name)) co_return false;
   if (!co_await spelling("{")) co_return false;
   begin(name, {});
@@ -241,8 +236,9 @@ parsing call_parsers::gemma() {
     if (co_await spelling(quote_)) {
       if (!co_await until(quote_, "", key)) co_return false;
       if (!co_await spelling(quote_)) co_return false;
-    } else if (!co_await until(":", "{},", key)) {
-      co_return false;
+    } else {
+      if (!co_await until(":", "{},", key)) co_return false;
+      strip_white(key);
     }
     if (!co_await spelling(":")) co_return false;
     give_key(key);

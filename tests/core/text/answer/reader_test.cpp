@@ -245,6 +245,28 @@ TEST_CASE("reader: an answer that ends inside a call leaves the call without an 
   CHECK(read_whole(setting("hermes"), "text <thi") == "\"text <thi\"");
 }
 
+TEST_CASE("reader: white space stands anywhere between the marks of a call, however it is cut") {
+  const struct {
+    const char *format, *answer;
+  } spaced[] = {
+      {"glm", "<tool_call>\n tell \n<arg_key>hour</arg_key> \n <arg_value>1</arg_value>\n </tool_call>"},
+      {"kimi",
+       "<|tool_calls_section_begin|>\n<|tool_call_begin|> functions.tell:0 \n<|tool_call_argument_begin|> "
+       "{\"hour\": \"1\"} <|tool_call_end|>\n<|tool_calls_section_end|>"},
+      {"gemma", "<|tool_call>call: tell { hour : <|\"|>1<|\"|> } <tool_call|>"},
+      {"lfm2", "<|tool_call_start|>[ tell ( hour = '1' ) ] <|tool_call_end|>"},
+      {"hermes", "<tool_call> {\n \"name\" : \"tell\" , \"arguments\" : {\"hour\": \"1\"}\n }\n</tool_call>"},
+  };
+  std::mt19937 random(10);
+  for (const auto& r : spaced) {
+    INFO(r.format);
+    const std::string whole = read_whole(setting(r.format), r.answer);
+    CHECK_THAT(whole, Catch::StartsWith("tell"));
+    CHECK_THAT(whole, Catch::EndsWith("{\"hour\": \"1\"}"));
+    for (int i = 0; i < 30; ++i) CHECK(read_pieces(setting(r.format), cut(r.answer, random, 3)) == whole);
+  }
+}
+
 TEST_CASE("reader: an answer may begin inside reasoning, and a call ends reasoning") {
   answer_setting s = setting("hermes");
   s.begins_in_reasoning = true;
