@@ -254,7 +254,7 @@ TEST_CASE("reader: white space stands anywhere between the marks of a call, howe
        "<|tool_calls_section_begin|>\n<|tool_call_begin|> functions.tell:0 \n<|tool_call_argument_begin|> "
        "{\"hour\": \"1\"} <|tool_call_end|>\n<|tool_calls_section_end|>"},
       {"gemma", "<|tool_call>call: tell { hour : <|\"|>1<|\"|> } <tool_call|>"},
-      {"lfm2", "<|tool_call_start|>[ tell ( hour = '1' ) ] <|tool_call_end|>"},
+      {"lfm2", "<|tool_call_start|>[ tell ( hour = '1' ) ]<|tool_call_end|>"},
       {"hermes", "<tool_call> {\n \"name\" : \"tell\" , \"arguments\" : {\"hour\": \"1\"}\n }\n</tool_call>"},
   };
   std::mt19937 random(10);
