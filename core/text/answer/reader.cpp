@@ -9,6 +9,8 @@
 namespace weir::core {
 namespace {
 
+constexpr std::size_t longest_white = 256;  // in front of a mark
+
 enum class opener : std::uint8_t { reasoning, section, call, other_call, message_end };
 struct opening {
   std::string spelling;
@@ -136,9 +138,10 @@ parsing answer_reader::state::text() {
   const auto next = find(reasons ? in_reasoning : in_text, std::max(scan, in.decided));
   std::size_t end = std::min(next.place, in.buffer.size());
   scan = end;
-  // White space in front of a mark belongs to the mark.
+  // White space in front of a mark belongs to the mark, as far as it is not long.
   const bool last = in.over && !next.which;
-  while (!last && end > in.decided && is_white(in.buffer[end - 1])) --end;
+  const std::size_t least = std::max(in.decided, end - std::min(end, longest_white));
+  while (!last && end > least && is_white(in.buffer[end - 1])) --end;
   const auto what = reasons ? part_kind::reasoning : part_kind::text;
   in.give(what, std::string_view(in.buffer).substr(in.decided, end - in.decided));
   in.decide(end);
@@ -162,25 +165,18 @@ parsing answer_reader::state::text() {
   in.at = next.end;
   const std::size_t opening_bytes = next.end - in.decided;
   const std::uint32_t before = in.calls();
-  const bool read = co_await calls(how);
-  if (read && in.calls() > before) {
-    reasons = false;
-    in.skips_white = true;
-    scan = in.decided;
-  } else if (in.call_begun()) {  // its arguments end here
-    in.drop_call();
-    reasons = false;
-    in.skips_white = in.over;
-    scan = in.decided;
-    if (!in.over || in.decided < in.buffer.size())
-      in.warn("a call was left in the middle; what follows is text");
-  } else if (in.calls() > before) {
-    reasons = false;
-    in.skips_white = true;
-    scan = in.decided;
-  } else {
+  co_await calls(how);
+  if (in.calls() == before) {
     not_a_call(in.decided + opening_bytes);
+    co_return true;
   }
+  reasons = false;
+  scan = in.decided;
+  in.skips_white = !in.call_begun() || in.over;
+  if (!in.call_begun()) co_return true;
+  in.drop_call();  // its arguments end here
+  if (!in.over || in.decided < in.buffer.size())
+    in.warn("a call was left in the middle; what follows is text");
   co_return true;
 }
 

@@ -11,11 +11,19 @@ void strip_white(std::string& s) {
   s.erase(0, std::min(s.find_first_not_of(white_space), s.size()));
 }
 
+namespace {
+
+// White space that a spelling may have where it has some: a bound, so that no comparison takes long.
+constexpr std::size_t most_white = 64;
+
+}  // namespace
+
 fit compare(std::string_view text, std::size_t at, std::string_view spelling, std::size_t& end) {
   for (std::size_t i = 0; i < spelling.size();) {
     if (is_white(spelling[i])) {
       while (i < spelling.size() && is_white(spelling[i])) ++i;
-      while (at < text.size() && is_white(text[at])) ++at;
+      const std::size_t most = at + most_white;
+      while (at < text.size() && is_white(text[at]) && at < most) ++at;
       continue;
     }
     if (at >= text.size()) return fit::part;
@@ -56,9 +64,9 @@ void input_reader::take(std::string_view json, std::string& out) {
 
 fit reading::take(std::string_view spelling) {
   if (spelling.empty()) return fit::whole;
-  std::size_t from = at, end = at;
-  while (from < buffer.size() && is_white(buffer[from])) ++from;
-  const fit is = compare(buffer, from, spelling, end);
+  std::size_t end = 0;
+  skip_white();
+  const fit is = compare(buffer, at, spelling, end);
   if (is == fit::part) return over ? fit::no : fit::part;
   if (is == fit::whole) at = end;
   return is;
@@ -66,8 +74,8 @@ fit reading::take(std::string_view spelling) {
 
 fit reading::take_string(std::string& out) {
   const fit unfinished = over ? fit::no : fit::part;
-  std::size_t from = at;
-  while (from < buffer.size() && is_white(buffer[from])) ++from;
+  skip_white();
+  const std::size_t from = at;
   if (from == buffer.size()) return unfinished;
   if (buffer[from] != '"') return fit::no;
   json_scan scan;

@@ -73,7 +73,8 @@ class reading {
   // All text up to `to` was given or left out.
   void decide(std::size_t to) { decided = at = to; }
   void decide() { decided = at; }
-  // Takes a spelling behind white space: `at` moves if it is whole. The empty spelling is always whole.
+  // Takes a spelling behind white space: `at` moves behind the white space, and behind the spelling if it is
+  // whole. The empty spelling is always whole.
   fit take(std::string_view spelling);
   // Takes a JSON string of at most longest_name bytes behind white space.
   fit take_string(std::string& out);

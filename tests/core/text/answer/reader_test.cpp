@@ -367,6 +367,21 @@ TEST_CASE("reader: a long answer costs what its bytes cost", "[long]") {
   CHECK(out == text);
 }
 
+// A model may be made to write white space alone: each token of it costs what any token costs.
+TEST_CASE("reader: white space without an end is read in linear time", "[long]") {
+  for (const char* before : {"", "a", "<tool_call>", "<tool_call>{", "<tool_call>{\"name\"", "<think>"})
+    for (const char* format : {"hermes", "qwen-coder", "llama3"}) {
+      core::answer_reader reader(plan_of(setting(format)));
+      std::string out;
+      core::answer_marks marks;
+      std::uint32_t n = 0;
+      reader.take(n++, 0, before, out, marks);
+      for (int i = 0; i < 300'000; ++i) reader.take(n++, 0, "\n", out, marks);
+      reader.end(n - 1, {}, out, marks);
+      CHECK(out.size() < 400'000);
+    }
+}
+
 TEST_CASE("reader: random splits of each format", "[long]") {
   std::mt19937 random(9);
   for (const row& r : rows) {
