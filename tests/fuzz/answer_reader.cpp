@@ -1,5 +1,5 @@
-// Any text as the answer of a model of each format: parts, never a crash, and the same parts however the text is
-// cut into tokens.
+// Any text as the answer of a model of each format: parts, never a crash, and the same parts however the text
+// is cut into tokens.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -2,8 +2,8 @@
 //
 // A parser begins behind `open` and ends behind `close`. It gives the call as soon as its name is known, then
 // its arguments while they come. It returns false where the text leaves the format; reading::call_begun()
-// then says whether a call had begun, which stays without an end. Nothing is decided before a call has begun. A
-// `close` that is missing is no fault.
+// then says whether a call had begun, which stays without an end. Nothing is decided before a call has begun.
+// A `close` that is missing is no fault.
 //
 // Only for core/text/answer. Thread safety: none; one owner.
 #pragma once
