@@ -14,6 +14,7 @@
 #include "core/read_json.h"
 #include "core/text/chat/chat_template.h"
 #include "net/protocol/request_fields.h"
+#include "net/protocol/tools.h"
 
 namespace weir::apps {
 namespace {
@@ -114,7 +115,14 @@ result<rendering_request> parse(const std::string& text, bool as_sent) {
   actors::request with;
   with.input = std::move(*said);
   if (auto read = net::read_template_fields(*o, with); !read) return read.error();
+  std::vector<core::grammar::warning> dropped;
+  if (!as_sent)
+    if (auto read = net::read_tools(*o, net::tool_dialect::chat, with, dropped); !read) return read.error();
   r.said = std::move(std::get<core::conversation>(with.input));
+  const json::value* tools = as_sent ? o->if_contains("tools") : nullptr;
+  const json::value* choice = o->if_contains("tool_choice");
+  const bool hidden = choice && *choice == "none";
+  if (tools && tools->is_array() && !tools->get_array().empty() && !hidden) r.said.tools = *tools;
   return r;
 }
 

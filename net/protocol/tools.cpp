@@ -146,8 +146,10 @@ core::result<std::optional<read_tool>> read_one(const json::value& v, const std:
     const auto* inner = given(*o, "function");
     if (inner && !inner->is_object())
       return bad_param("tools", "{}.function must be an object, not {}", at, kind_of(*inner));
-    if (inner) return finish(read_function(inner->get_object(), at + ".function", d));
-    return finish(read_function(*o, at, d));
+    if (!inner) return finish(read_function(*o, at, d));
+    auto made = read_function(inner->get_object(), at + ".function", d);
+    if (made && !type->empty()) made->shown = *o;  // the form that templates read: as it was sent
+    return finish(std::move(made));
   }
   if (*type == "custom") {
     const auto* inner = given(*o, "custom");

@@ -168,11 +168,11 @@ describe("a conversation with Anthropic's client", { skip }, () => {
   });
 
   test("what the server does not have is refused by its name", async () => {
-    const image = { type: "base64", media_type: "image/png", data: "" };
+    const source = { type: "base64", media_type: "application/pdf", data: "" };
     const rows = {
       tools: { tools: [{ name: "f", input_schema: { type: "object" } }] },
-      thinking: { thinking: { type: "enabled", budget_tokens: 1024 } },
-      image: { messages: [user([{ type: "image", source: image }])] },
+      thinking: { thinking: { type: "often" } },
+      document: { messages: [user([{ type: "document", source }])] },
       container: { container: "c" },
       max_tokens: { max_tokens: 0 },
       temperature: { temperature: 3 },

@@ -167,7 +167,7 @@ describe("openai: errors", { skip }, () => {
     ["a tier", { service_tier: "priority" }, "service_tier", /one tier/],
     ["best_of over n", { n: 2, best_of: 3 }, "best_of", /unless it is n/],
     ["two limits", { max_completion_tokens: 3 }, "max_completion_tokens", /set one of them/],
-    ["a tool that has to be called", { tool_choice: "required" }, "tool_choice", /not supported/],
+    ["a tool that has to be called", { tool_choice: "required" }, "tool_choice", /there are no tools/],
   ];
   for (const [what, fields, param, says] of refusals)
     test(`BadRequestError, streamed and not: ${what}`, async () => {
