@@ -203,7 +203,7 @@ parsing call_parsers::value_text(std::string_view closing, std::string& out) {
         seen += quote_.size();
         continue;
       }
-      if (!quote_.empty() && !in_quote && std::string_view(quote_).starts_with(ahead)) break;  // a part of it
+      if (!quote_.empty() && std::string_view(quote_).starts_with(ahead)) break;  // a part of it
       const char c = ahead.front();
       const bool free = !in_quote && quote == '\0';
       if (free && depth == 0 && (c == ',' || closing.find(c) != closing.npos)) {

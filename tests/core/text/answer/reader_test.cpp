@@ -267,6 +267,14 @@ TEST_CASE("reader: white space stands anywhere between the marks of a call, howe
   }
 }
 
+TEST_CASE("reader: quotes of Gemma inside of lists may be cut anywhere") {
+  const std::string answer = "<|tool_call>call:look{deep:{a:[<|\"|>x,]<|\"|>,1]}}<tool_call|>";
+  const std::string parts = R"(look{"deep": {"a": ["x,]", 1]}})";
+  std::mt19937 random(11);
+  CHECK(read_whole(setting("gemma"), answer) == parts);
+  for (int i = 0; i < 50; ++i) CHECK(read_pieces(setting("gemma"), cut(answer, random, 4)) == parts);
+}
+
 TEST_CASE("reader: an answer may begin inside reasoning, and a call ends reasoning") {
   answer_setting s = setting("hermes");
   s.begins_in_reasoning = true;
