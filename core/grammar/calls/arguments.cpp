@@ -108,21 +108,26 @@ result<part_id> argument_writer::arguments_of(const tool_definition& t) {
   std::vector<warning> warnings;
   auto made = write(what->schema, strict, warnings);
   if (made && *made == rules::nothing) made = bad_param("", "no arguments satisfy the schema");
-  if (!made && t.strict) {
-    error e = made.error();
-    e.param = t.param + pointer(e.param);
-    e.message = fmt::format("tool {}: {}", t.name, e.message);
-    return e;
-  }
   if (!made) {
-    warn(t, pointer(made.error().param),
-         fmt::format("its parameters are not enforced: {}", made.error().message));
-    warnings.clear();
-    return write({}, false, warnings);
+    error e = made.error();
+    e.param = pointer(e.param);
+    return instead_of(t, e);
   }
   for (const warning& w : warnings) warn(t, pointer(w.where), w.message);
   known_warnings_[key] = std::move(warnings);
   return known_[key] = *made;
+}
+
+result<part_id> argument_writer::instead_of(const tool_definition& t, const error& why) {
+  if (t.strict) {
+    error e = why;
+    e.param.insert(0, t.param);
+    e.message = fmt::format("tool {}: {}", t.name, e.message);
+    return e;
+  }
+  warn(t, why.param, fmt::format("its parameters are not enforced: {}", why.message));
+  std::vector<warning> none;
+  return write({}, false, none);
 }
 
 result<part_id> argument_writer::write(std::string_view schema, bool strict, std::vector<warning>& warnings) {

@@ -24,6 +24,9 @@ class argument_writer {
   // The arguments of a call of this tool, with what stands around them. Errors: `param` is the client's name
   // of what is to blame.
   result<part_id> arguments_of(const tool_definition& t);
+  // What the arguments are where the schema cannot be followed for this reason, whose `param` is a place in
+  // the schema: any object, with a warning. An error for a strict tool.
+  result<part_id> instead_of(const tool_definition& t, const error& why);
 
  private:
   struct input {

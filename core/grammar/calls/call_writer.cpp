@@ -3,19 +3,32 @@
 #include <algorithm>
 
 #include "core/grammar/json_text.h"
+#include "core/grammar/symbols.h"
 
 namespace weir::core::grammar {
 
 using kind = call_format::kind;
 
 result<void> call_writer::take(const std::vector<tool_definition>& tools) {
-  std::map<part_id, std::size_t> places;
+  std::vector<part_id> arguments;
   for (const tool_definition& t : tools) {
-    const auto arguments = arguments_.arguments_of(t);
-    if (!arguments) return arguments.error();
-    const auto [at, made] = places.try_emplace(*arguments, tools_.size());
-    if (made) tools_.push_back({{}, *arguments});
-    tools_[at->second].names.push_back(t.name);
+    const auto made = arguments_.arguments_of(t);
+    if (!made) return made.error();
+    arguments.push_back(*made);
+  }
+  if (const auto failure = rules_.failure(); !failure.empty())
+    return bad_param(tools.back().param, "the tools are too large together: {}", failure);
+  const auto satisfiable = satisfiable_parts(rules_);
+  std::map<part_id, std::size_t> places;
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    if (!satisfiable[arguments[i]]) {
+      const auto instead = arguments_.instead_of(tools[i], bad_param("", "no arguments satisfy the schema"));
+      if (!instead) return instead.error();
+      arguments[i] = *instead;
+    }
+    const auto [at, made] = places.try_emplace(arguments[i], tools_.size());
+    if (made) tools_.push_back({{}, arguments[i]});
+    tools_[at->second].names.push_back(tools[i].name);
   }
   return {};
 }

@@ -467,11 +467,13 @@ TEST_CASE("calls: a schema of a strict tool is refused by name, another is relax
           "[grammar]") {
   const std::string not_enforced =
       R"({"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}})";
+  const std::string impossible = R"({"type":"object","required":["a"],"properties":{
+      "a":{"type":"string","pattern":"^b$","minLength":2}}})";
   const std::string no_schema = R"({"type":"object","properties":{"a":{"type":"strin"}}})";
   for (const auto* format : {"hermes", "qwen-coder", "gemma", "lfm2"}) {
     INFO(format);
     const auto words = bytes_and_marks({}, false);
-    for (const auto& schema : {not_enforced, no_schema, std::string("{"), std::string("false")}) {
+    for (const auto& schema : {not_enforced, no_schema, std::string("{"), std::string("false"), impossible}) {
       INFO(schema);
       auto rules = rules_for(format, choice::required, {two_tools()[0], tool_of("bad", schema)});
       const answer_under_test strict(rules, words);
