@@ -88,7 +88,7 @@ constraint_cache::answer constraint_store::compile(const core::grammar::constrai
   fuel::limits most{.at = &at};
   if (most_time_ > core::duration::zero()) most.deadline = at.now() + most_time_;
   fuel budget(most);
-  auto rules = core::grammar::compile(text, budget);
+  auto rules = core::grammar::compile(text, budget, words_.get());
   if (!rules) return rules.error();
   auto warnings = std::move(rules->warnings);
   auto made = constraint::make(std::move(*rules), views(), stop_ids_, &budget);

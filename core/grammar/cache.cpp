@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/grammar/calls.h"
 #include "core/grammar/process_seed.h"
 
 namespace weir::core::grammar {
@@ -19,22 +20,56 @@ std::size_t bytes_of(const constraint_cache::answer& a) {
   return out;
 }
 
+// Appends values so that two constraints have the same bytes only if they are equal.
+class key_text {
+ public:
+  void add(std::string_view text) {
+    add_number(text.size());
+    all_ += text;
+  }
+  void add_number(std::uint64_t n) { all_.append(reinterpret_cast<const char*>(&n), sizeof n); }
+  void add_constraint(const constraint_text& c) {
+    add_number(static_cast<std::uint64_t>(c.what));
+    add_number(static_cast<std::uint64_t>(c.space));
+    add_number(c.strict);
+    add(c.syntax);
+    add(c.text);
+    add_number(c.choices.size());
+    for (const auto& choice : c.choices) add(choice);
+    if (c.answer) add_answer(*c.answer);
+  }
+  const std::string& bytes() const { return all_; }
+
+ private:
+  void add_answer(const call_rules& a) {
+    for (const std::string* s :
+         {&a.format, &a.reasoning.open, &a.reasoning.close, &a.text_param, &a.budget_param})
+      add(*s);
+    add_number(static_cast<std::uint64_t>(a.messages));
+    add_number(static_cast<std::uint64_t>(a.tools.how));
+    add_number(a.tools.parallel);
+    add_number(a.begins_in_reasoning);
+    add_number(a.max_reasoning_tokens ? 1 + std::uint64_t{*a.max_reasoning_tokens} : 0);
+    add_number(a.tools.tools.size());
+    for (const tool_definition& t : a.tools.tools) {
+      for (const std::string* s : {&t.name, &t.parameters, &t.grammar, &t.syntax, &t.param}) add(*s);
+      add_number(static_cast<std::uint64_t>(t.what));
+      add_number(t.strict);
+    }
+    add_number(a.text.has_value());
+    if (a.text) add_constraint(*a.text);
+  }
+
+  std::string all_;
+};
+
 }  // namespace
 
 cache_key key_of(const constraint_text& c, std::string_view vocabulary) {
-  std::string all;
-  const auto add = [&](std::string_view text) {
-    const auto size = static_cast<std::uint64_t>(text.size());
-    all.append(reinterpret_cast<const char*>(&size), sizeof size).append(text);
-  };
-  all += static_cast<char>(c.what);
-  all += static_cast<char>(c.space);
-  all += c.strict ? '1' : '0';
-  add(vocabulary);
-  add(c.syntax);
-  add(c.text);
-  for (const auto& choice : c.choices) add(choice);
-  const auto h = XXH3_128bits_withSeed(all.data(), all.size(), process_seed());
+  key_text all;
+  all.add(vocabulary);
+  all.add_constraint(c);
+  const auto h = XXH3_128bits_withSeed(all.bytes().data(), all.bytes().size(), process_seed());
   return {h.low64, h.high64};
 }
 

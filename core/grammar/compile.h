@@ -10,6 +10,7 @@
 // Thread safety: pure functions; any thread.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,19 +20,32 @@
 #include "core/grammar/fuel.h"
 #include "core/grammar/json_text.h"
 #include "core/grammar/rules.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::core::grammar {
 
+struct call_rules;  // calls.h
+
 struct constraint_text {
-  enum class kind { json_schema, regex, grammar, choice, json_object } what = kind::json_object;
+  enum class kind { json_schema, regex, grammar, choice, json_object, answer } what = kind::json_object;
   std::string text;                  // json_schema: JSON as it was sent; regex, grammar: the source
   std::vector<std::string> choices;  // choice
   std::string syntax;                // grammar: "gbnf", "lark"; empty: GBNF where a line has `::=`, else Lark
   json_space space = json_space::bounded;
   bool strict = false;  // json_schema: what cannot be enforced is refused, not relaxed
+  // answer: an answer with calls of tools and reasoning. `param` of its errors, and `where` of its warnings,
+  // begin with the client's name of what is to blame.
+  std::shared_ptr<const call_rules> answer = {};
 };
-result<compiled> compile(const constraint_text&);
-result<compiled> compile(const constraint_text&, fuel& budget);
+// `words`: the vocabulary, in which marks of an answer may be one token; null: none is.
+result<compiled> compile(const constraint_text&, const tokenizer* words = nullptr);
+result<compiled> compile(const constraint_text&, fuel& budget, const tokenizer* words = nullptr);
+
+// Writes a constraint as a part of rules that also have other parts, whose root means nothing then. Burns
+// `budget`, which throws out_of_fuel. REQUIRES: its kind is not `answer`.
+result<part_id> write_constraint(compiled& to, const constraint_text&, fuel* budget);
+// Most nodes that the rules of these choices need.
+std::uint32_t most_parts_of(const constraint_text&);
 
 // The text is matched from beginning to end.
 result<compiled> compile_regex(std::string_view expression, fuel* budget = nullptr);

@@ -179,11 +179,38 @@ parse_id constraint::step(parse_id c, std::string_view bytes) {
   return c;
 }
 
+std::atomic<parse_id>* constraint::place_by_id(const parse& c, token_id token) const {
+  auto* const row = c.by_id.load(std::memory_order_acquire);
+  if (!row) return nullptr;
+  std::size_t found = c.heads.size();
+  for (std::size_t i = 0; i < c.heads.size(); ++i) {
+    const auto& set = symbols_.token_sets[c.heads[i].set()];
+    if (!std::binary_search(set.begin(), set.end(), token)) continue;
+    if (found != c.heads.size()) return nullptr;
+    found = i;
+  }
+  return found == c.heads.size() ? nullptr : row + found;
+}
+
+void constraint::make_ids_row(parse& c) {
+  if (c.by_id.load(std::memory_order_relaxed)) return;
+  const auto size = c.heads.size();
+  rows_.emplace_back(new std::atomic<parse_id>[size]);
+  for (std::size_t i = 0; i < size; ++i) rows_.back()[i].store(unknown, std::memory_order_relaxed);
+  memo_bytes_.fetch_add(4 * size, std::memory_order_relaxed);
+  c.by_id.store(rows_.back().get(), std::memory_order_release);
+}
+
 std::optional<parse_id> constraint::accept_known(parse_id id, token_id token) const {
+  if (id <= failed) return std::nullopt;
+  if (const auto* place = place_by_id(parses_[id], token)) {
+    const auto to = place->load(std::memory_order_acquire);
+    return to <= failed || to == unknown ? std::nullopt : std::optional(to);
+  }
   const auto text = trie().text(token);
   if (text.empty()) return std::nullopt;
   const auto named = [](const head& h) { return h.is_tokens(); };
-  if (id <= failed || std::ranges::any_of(parses_[id].heads, named)) return std::nullopt;
+  if (std::ranges::any_of(parses_[id].heads, named)) return std::nullopt;
   for (const char b : text) {
     const auto& c = parses_[id];
     const auto* row = c.row.load(std::memory_order_acquire);
@@ -215,9 +242,11 @@ std::optional<unsigned char> constraint::only_byte(parse_id id) {
 
 parse_id constraint::accept(parse_id id, token_id token) {
   if (id <= failed) return id;
+  if (const auto* place = place_by_id(parses_[id], token))
+    if (const auto to = place->load(std::memory_order_acquire); to != unknown) return to;
   const auto text = trie().text(token);
   const auto by_bytes = text.empty() ? dead : step(id, text);
-  const auto& c = parses_[id];
+  auto& c = parses_[id];
   std::vector<stack_id> named;
   for (const auto& h : c.heads) {
     if (!h.is_tokens()) continue;
@@ -237,7 +266,10 @@ parse_id constraint::accept(parse_id id, token_id token) {
     heads.insert(heads.end(), e.heads.begin(), e.heads.end());
     may_end = may_end || e.may_end;
   }
-  return intern(std::move(heads), may_end);
+  const auto to = over_limit() ? failed : intern(std::move(heads), may_end);
+  if (std::ranges::all_of(c.heads, [](const head& h) { return h.is_tokens(); })) make_ids_row(c);
+  if (auto* const place = place_by_id(c, token)) place->store(to, std::memory_order_release);
+  return to;
 }
 
 }  // namespace weir::core::grammar

@@ -101,6 +101,7 @@ class constraint {
     bool may_end = false;
     const regex_pool::byte_classes* classes = nullptr;  // of all heads; set before `row`
     std::atomic<std::atomic<parse_id>*> row{nullptr};   // transitions, one a class of bytes
+    std::atomic<std::atomic<parse_id>*> by_id{nullptr};  // of place_by_id(), one a head
     std::atomic<parse_id> near{0};                      // the parse that near() gives; 0: not known yet
     std::atomic<const token_mask*> mask{nullptr};
     enum class forcing : std::uint8_t { unknown, none, some };
@@ -118,7 +119,10 @@ class constraint {
   constraint(symbol_table symbols, std::shared_ptr<regex_pool>, std::shared_ptr<terminal_views>);
 
   parse_id slow_step(parse_id, unsigned char b);
+  // Where what follows a token is remembered, which one head names and no other head allows; null: nowhere.
+  std::atomic<parse_id>* place_by_id(const parse&, token_id) const;
   // Under mutex_.
+  void make_ids_row(parse&);
   std::atomic<parse_id>* make_row(parse&);
   parse_id intern(std::vector<head> heads, bool may_end);
   parse_id after(stack_id);

@@ -10,6 +10,7 @@
 // Thread safety: pure function; any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct schema_options {
   // Refuse what cannot be enforced exactly. Otherwise it is relaxed to a superset, with a warning.
   bool strict = false;
   json_space space = json_space::bounded;
+  value_notation notation = {};
+  bool only_objects = false;  // of the schema's values those that are objects
 };
 
 // Work burns `budget`, which throws out_of_fuel; so does write_schema().
@@ -32,5 +35,30 @@ result<compiled> compile_schema(std::string_view schema, const schema_options& o
 // Writes the schema as a part of rules that also have other parts. The root of the rules is not changed.
 result<part_id> write_schema(rules&, std::string_view schema, const schema_options&,
                              std::vector<warning>& warnings, fuel* budget);
+
+// The members of an object that are written one by one, in order, such as the parameters of a call.
+struct schema_parameters {
+  struct value {
+    part_id written = rules::nothing;     // the values in the notation; `texts_apart`: without strings
+    regex_id text = regex_pool::nothing;  // `texts_apart`: the strings, as plain text without quotes
+  };
+  struct member {
+    std::string name;
+    bool required = false;
+    value what;
+  };
+  struct other {
+    regex_id names = regex_pool::nothing;  // in the notation's spelling
+    value what;
+  };
+  std::vector<member> known;
+  std::vector<other> others;  // in any number behind the known ones
+};
+
+// An object satisfies the schema if its members are those of one of the results. Counts of members are not
+// enforced, nor are opposites of additionalProperties. REQUIRES: options.notation is not `quoted`.
+result<std::vector<schema_parameters>> write_parameters(rules&, std::string_view schema,
+                                                        const schema_options&, bool texts_apart,
+                                                        std::vector<warning>& warnings, fuel* budget);
 
 }  // namespace weir::core::grammar

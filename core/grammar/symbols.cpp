@@ -277,6 +277,17 @@ class symbol_maker {
 
 }  // namespace
 
+std::vector<bool> satisfiable_parts(const rules& r) {
+  auto pool = r.share_regex();
+  std::vector<regex_id> languages(r.part_count(), regex_pool::nothing);
+  for (part_id p = 0; p < r.part_count(); ++p)
+    if (const auto& x = r.at(p); x.what == part_kind::terminal && pool->live(x.ref)) languages[p] = x.ref;
+  const part_facts facts(r, languages);
+  std::vector<bool> out(r.part_count());
+  for (part_id p = 0; p < r.part_count(); ++p) out[p] = facts.productive(p);
+  return out;
+}
+
 result<symbol_table> make_symbols(const rules& r, const token_trie& trie,
                                   const std::vector<token_id>& ending) {
   return symbol_maker(r, trie, ending).make();

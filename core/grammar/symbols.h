@@ -44,6 +44,9 @@ struct symbol_table {
   std::vector<std::vector<token_id>> token_sets;  // sorted ids that are allowed
 };
 
+// Which parts some text satisfies, by part, whatever the vocabulary. Burns the fuel of the rules.
+std::vector<bool> satisfiable_parts(const rules&);
+
 // `ending`: tokens that end a text; no negated set of tokens has them.
 // Errors: invalid_param: no text satisfies the root (the message names the place of the cause), a token that
 // the vocabulary does not have, or too many parts. Burns the fuel of the rules.

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "core/grammar/calls.h"
 #include "tests/support/free_turn.h"
 #include "tests/support/toy_tokenizer.h"
 
@@ -101,6 +102,41 @@ TEST_CASE("constraint store: what is not enforced comes back as warnings, each t
     REQUIRE(relaxed->warnings);
     CHECK(relaxed->warnings->front().where == "/format");
   }
+}
+
+TEST_CASE("constraint store: marks of an answer are the tokens of the model's vocabulary") {
+  std::vector<std::string> pieces{"<tool_call>", "</tool_call>"};
+  for (int b = 0; b < 256; ++b) pieces.emplace_back(1, static_cast<char>(b));
+  const auto words = std::make_shared<const tests::toy_tokenizer>(std::move(pieces));
+  const auto time = std::make_shared<running_clock>(core::duration());
+  constraint_store store(words, {}, time, {}, std::make_shared<core::grammar::constraint_cache>());
+  core::grammar::call_rules rules;
+  rules.format = "hermes";
+  rules.tools.how = core::tool_wishes::choice::required;
+  auto& tool = rules.tools.tools.emplace_back();
+  tool.name = "look";
+  tool.strict = true;
+  tool.param = "tools[0].function.parameters";
+  const auto ask = [&] {
+    constraint_text text{.what = kind::answer};
+    text.answer = std::make_shared<const core::grammar::call_rules>(rules);
+    free_turn at(*time);
+    auto got = store.get(text, "", at, [] { FAIL("nobody else compiles"); });
+    REQUIRE(got);
+    return *got;
+  };
+  const auto made = ask();
+  REQUIRE(made.has_value());
+  const auto& over = *made->rules;
+  CHECK(over.mask_known(over.start()) == nullptr);
+  const auto* mask = made->rules->mask(over.start());
+  REQUIRE(mask);
+  CHECK(mask->ids() == std::vector<core::token_id>{0});
+  CHECK(ask()->rules == made->rules);
+  tool.parameters = R"({"properties":{"a":{"$ref":"#/nowhere"}}})";
+  const auto bad = ask();
+  REQUIRE_FALSE(bad.has_value());
+  CHECK(bad.error().param == "tools[0].function.parameters/properties/a");
 }
 
 TEST_CASE("constraint store: compiling ends when its time is over, and is tried again") {

@@ -201,12 +201,18 @@ class gbnf_reader {
 result<compiled> compile_gbnf(std::string_view source, fuel* budget) {
   compiled out{std::make_unique<rules>(), {}};
   const burning burns(*out.grammar, budget);
+  const auto root = write_gbnf(*out.grammar, source);
+  if (!root) return root.error();
+  return out;
+}
+
+result<part_id> write_gbnf(rules& out, std::string_view source) {
   try {
-    gbnf_reader(source, *out.grammar).read();
+    gbnf_reader(source, out).read();
   } catch (const grammar_refusal& r) {
     return bad_param("", "not a supported grammar: {}, at {}", r.message, place_in(source, r.offset));
   }
-  return out;
+  return out.root();
 }
 
 }  // namespace weir::core::grammar

@@ -22,4 +22,7 @@ namespace weir::core::grammar {
 // Work burns `budget`, which throws out_of_fuel.
 result<compiled> compile_gbnf(std::string_view source, fuel* budget = nullptr);
 
+// Writes the grammar into rules that also have other parts, and sets their root.
+result<part_id> write_gbnf(rules&, std::string_view source);
+
 }  // namespace weir::core::grammar

@@ -237,12 +237,18 @@ void lark_reader::close_group() {
 result<compiled> compile_lark(std::string_view source, json_space space, fuel* budget) {
   compiled out{std::make_unique<rules>(), {}};
   const burning burns(*out.grammar, budget);
+  const auto root = write_lark(out, source, space, budget);
+  if (!root) return root.error();
+  return out;
+}
+
+result<part_id> write_lark(compiled& out, std::string_view source, json_space space, fuel* budget) {
   try {
     lark_reader(source, out, space, budget).read();
   } catch (const grammar_refusal& r) {
     return bad_param("", "not a supported grammar: {}, at {}", r.message, place_in(source, r.offset));
   }
-  return out;
+  return out.grammar->root();
 }
 
 }  // namespace weir::core::grammar

@@ -26,6 +26,9 @@ namespace weir::core::grammar {
 result<compiled> compile_lark(std::string_view source, json_space space = json_space::bounded,
                               fuel* budget = nullptr);
 
+// Writes the grammar into rules that also have other parts, and sets their root.
+result<part_id> write_lark(compiled& to, std::string_view source, json_space space, fuel* budget);
+
 // A terminal of `%import common.NAME`, as a regular expression; empty: there is none.
 std::string_view lark_common(std::string_view name);
 

@@ -51,20 +51,20 @@ part_id schema_writer::object_with_needed(constraints c, const goal& g,
   std::vector<part_id> ways;
   regex_id spoken_of = regex_pool::anything;
   if (!rule.rule) {
-    const auto language = texts_.name_language(rule.pattern, spelling::json_string);
+    const auto language = texts_.name_language(rule.pattern, spelling_);
     if (!language) return object_with_needed(std::move(c), g, std::move(needed));  // warned of: a superset
     spoken_of = *language;
   }
   for (const auto& [pattern, what] :
        rule.rule ? rule.rule->patterns : std::vector<std::pair<json_node_id, literal>>())
-    if (const auto language = texts_.name_language(pattern, spelling::json_string))
+    if (const auto language = texts_.name_language(pattern, spelling_))
       spoken_of = pool_.both(spoken_of, pool_.complement(*language));
   std::set<std::string> names(c.required.begin(), c.required.end());
   for (const auto& m : c.members)
     for (const auto& [name, what] : m->declared) names.insert(name);
   for (const std::string& name : names) {
     if (rule.rule && declares(*rule.rule, name)) continue;
-    if (!texts_.contains(spoken_of, spelled(name, spelling::json_string))) continue;
+    if (!texts_.contains(spoken_of, spelled(name, spelling_))) continue;
     constraints with = c;
     auto one = std::make_shared<member_rule>();
     for (const literal& l : rule.what) one->declared.emplace_back(name, l);
@@ -74,10 +74,9 @@ part_id schema_writer::object_with_needed(constraints c, const goal& g,
   }
   regex_id others = spoken_of;
   std::vector<std::string> taken;
-  for (const std::string& name : names) taken.push_back(spelled(name, spelling::json_string));
+  for (const std::string& name : names) taken.push_back(spelled(name, spelling_));
   if (rule.rule)
-    for (const auto& [name, what] : rule.rule->declared)
-      taken.push_back(spelled(name, spelling::json_string));
+    for (const auto& [name, what] : rule.rule->declared) taken.push_back(spelled(name, spelling_));
   if (!taken.empty()) others = pool_.both(others, pool_.complement(pool_.literals(std::move(taken))));
   std::vector<cell> one = cells(c, others, g);
   for (cell& k : one) k.value.insert(k.value.end(), rule.what.begin(), rule.what.end());
@@ -99,7 +98,7 @@ bool schema_writer::plan_known(const constraints& c, object_plan& plan) {
   const std::set<std::string> required(c.required.begin(), c.required.end());
   for (const std::string& name : names) {
     object_plan::known_member m{name, {}, required.contains(name)};
-    const std::string text = spelled(name, spelling::json_string);
+    const std::string text = spelled(name, spelling_);
     bool possible = !c.absent.contains(name) && texts_.contains(allowed, text);
     for (const auto& rule : c.members) {
       tree_.burn(1 + rule->declared.size() / 16 + rule->patterns.size());
@@ -107,7 +106,7 @@ bool schema_writer::plan_known(const constraints& c, object_plan& plan) {
       for (const auto& [n, what] : rule->declared)
         if (n == name) named = true, m.value.push_back(what);
       for (const auto& [pattern, what] : rule->patterns) {
-        const auto language = texts_.name_language(pattern, spelling::json_string);
+        const auto language = texts_.name_language(pattern, spelling_);
         if (!language) named = true;  // it cannot be told: a superset
         if (!language || !texts_.contains(*language, text)) continue;
         named = true;
@@ -133,7 +132,7 @@ std::vector<schema_writer::cell> schema_writer::cells(const constraints& c, rege
     for (open_cell& o : open) o.named = false;
     bool untold = false;
     for (const auto& [pattern, what] : rule->patterns) {
-      const auto language = texts_.name_language(pattern, spelling::json_string);
+      const auto language = texts_.name_language(pattern, spelling_);
       if (!language) {
         untold = true;
         continue;
@@ -170,8 +169,8 @@ void schema_writer::plan_others(const constraints& c, object_plan& plan, const g
   for (const auto& rule : c.members)
     for (const auto& [name, what] : rule->declared) taken.insert(name);
   std::vector<std::string> texts;
-  for (const std::string& name : taken) texts.push_back(spelled(name, spelling::json_string));
-  regex_id names = any_text(pool_, spelling::json_string);
+  for (const std::string& name : taken) texts.push_back(spelled(name, spelling_));
+  regex_id names = any_text(pool_, spelling_);
   if (!texts.empty()) names = pool_.both(names, pool_.complement(pool_.literals(std::move(texts))));
   plan.others = cells(c, names, g);
 }
@@ -245,8 +244,7 @@ part_id schema_writer::members(const object_plan& plan, const goal& g) {
   for (std::uint32_t count = 0; count <= cap; ++count) behind[count] = tail(counted, count);
   for (std::uint32_t i = n; i-- > 0;) {
     const object_plan::known_member& m = plan.known[i];
-    const part_id member = rules_.sequence(
-        {json_.name(pool_.literal(spelled(m.name, spelling::json_string))), value_of(m.value)});
+    const part_id member = rules_.sequence({json_.name_of(m.name), value_of(m.value)});
     std::vector<part_id> here(cap + 1);
     for (std::uint32_t count = 0; count <= cap; ++count) {
       std::vector<part_id> ways;

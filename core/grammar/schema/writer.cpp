@@ -9,18 +9,41 @@
 
 namespace weir::core::grammar {
 
-schema_writer::schema_writer(rules& out, json_space space, const json_tree& tree, schema_keywords& keywords)
+schema_writer::schema_writer(rules& out, json_space space, const value_notation& how, const json_tree& tree,
+                             schema_keywords& keywords)
     : rules_(out),
       pool_(out.regex()),
-      json_(out, space),
+      json_(out, space, how),
+      spelling_(how.text()),
       tree_(tree),
       keywords_(keywords),
       texts_(pool_, tree, keywords),
       normal_form_(keywords, tree),
       validator_(tree, keywords, texts_, normal_form_) {}
 
-void schema_writer::write() {
-  rules_.set_root(value_of({{json_tree::root, false}}));
+part_id schema_writer::write(bool only_objects) {
+  const part_id root = only_objects ? objects() : value_of({{json_tree::root, false}});
+  write_waiting();
+  return root;
+}
+
+// The schema's values that are objects.
+part_id schema_writer::objects() {
+  const goal g{{json_tree::root, false}};
+  std::vector<part_id> parts;
+  for (constraints& c : normal_form_.cases(g)) {
+    if (c.values) {
+      for (json_node_id v : c.values->all())
+        if (tree_[v].kind == json_kind::object && validator_.satisfies(v, g)) parts.push_back(constant(v));
+    } else if (c.types & type_object) {
+      parts.push_back(object(c, g));
+    }
+  }
+  const part_id all = rules_.choice(parts);
+  return all == rules::nothing ? all : rules_.named("", all);
+}
+
+void schema_writer::write_waiting() {
   while (!waiting_.empty()) {
     const auto [rule, g] = std::move(waiting_.back());
     waiting_.pop_back();
@@ -71,16 +94,16 @@ part_id schema_writer::case_of(const constraints& c, const goal& g) {
   if (c.values) return constants(*c.values, g);
   std::vector<part_id> parts;
   if ((c.types & type_null) && !denies_value(c, json_kind::null, false))
-    parts.push_back(rules_.literal("null"));
+    parts.push_back(rules_.literal(json_.null()));
   if (c.types & type_boolean) {
     const bool no_true = denies_value(c, json_kind::boolean, true);
     const bool no_false = denies_value(c, json_kind::boolean, false);
     if (!no_true && !no_false)
       parts.push_back(rules_.terminal(json_.boolean()));
     else if (!no_true)
-      parts.push_back(rules_.literal("true"));
+      parts.push_back(rules_.literal(json_.word(true)));
     else if (!no_false)
-      parts.push_back(rules_.literal("false"));
+      parts.push_back(rules_.literal(json_.word(false)));
   }
   if (c.types & type_number) parts.push_back(number(c));
   if (c.types & type_string) parts.push_back(string(c));
@@ -90,10 +113,11 @@ part_id schema_writer::case_of(const constraints& c, const goal& g) {
 }
 
 // The values of enum or const that satisfy the goal. Scalars are one terminal, however many there are.
-part_id schema_writer::constants(const value_set& values, const goal& g) {
+part_id schema_writer::constants(const value_set& values, const goal& g, bool no_strings) {
   std::vector<part_id> parts;
   std::vector<std::string> texts;
   for (json_node_id v : values.all()) {
+    if (no_strings && tree_[v].kind == json_kind::string) continue;
     if (!validator_.satisfies(v, g)) continue;
     if (auto text = scalar_text(v))
       texts.push_back(std::move(*text));
@@ -104,20 +128,21 @@ part_id schema_writer::constants(const value_set& values, const goal& g) {
   return rules_.choice(parts);
 }
 
-// A scalar has one spelling. nullopt: an array or object.
+// A scalar has one spelling. nullopt: an array or object, or a string that is no terminal.
 std::optional<std::string> schema_writer::scalar_text(json_node_id value) const {
   const json_node& n = tree_[value];
   switch (n.kind) {
     case json_kind::null:
-      return "null";
+      return std::string(json_.null());
     case json_kind::boolean:
-      return n.truth ? "true" : "false";
+      return std::string(json_.word(n.truth));
     case json_kind::number: {  // 1.0 is 1
       const decimal d = decimal::of(n.text);
       return d.integer() && d.digit_count() <= 64 ? d.text() : n.text;
     }
     case json_kind::string:
-      return fmt::format("\"{}\"", spelled(n.text, spelling::json_string));
+      if (spelling_ == spelling::plain) return std::nullopt;
+      return fmt::format("\"{}\"", spelled(n.text, spelling_));
     case json_kind::array:
     case json_kind::object:
       break;
@@ -129,12 +154,13 @@ std::optional<std::string> schema_writer::scalar_text(json_node_id value) const 
 part_id schema_writer::constant(json_node_id value) {
   if (const auto text = scalar_text(value)) return rules_.literal(*text);
   const json_node& n = tree_[value];
+  if (n.kind == json_kind::string) return json_.string_part(pool_.literal(spelled(n.text, spelling_)));
   // Constants are nested at most as deep as the schema's text, which is bounded.
   const bool object = n.kind == json_kind::object;
   std::vector<part_id> parts{json_.open(object ? '{' : '[')};
   for (std::size_t i = 0; i < n.items.size(); ++i) {
     if (i > 0) parts.push_back(json_.comma());
-    if (object) parts.push_back(json_.name(pool_.literal(spelled(n.names[i], spelling::json_string))));
+    if (object) parts.push_back(json_.name_of(n.names[i]));
     parts.push_back(constant(n.items[i]));
   }
   parts.push_back(json_.close(object ? '}' : ']'));
@@ -199,55 +225,58 @@ regex_id schema_writer::multiples_of_all(const constraints& c) {
 
 // The strings of a case, without quotes. `free`: nothing but the length is asked, so that every spelling of
 // every character may be generated.
-regex_id schema_writer::string_content(const constraints& c, bool& free) {
+regex_id schema_writer::string_content(const constraints& c, bool& free, spelling as) {
   free = true;
-  regex_id content = any_text(pool_, spelling::json_string);
+  regex_id content = any_text(pool_, as);
   for (const text_rule& rule : c.texts) {
-    const auto language = texts_.language(rule, spelling::json_string);
+    const auto language = texts_.language(rule, as);
     if (!language) continue;
     free = false;
     content = pool_.both(content, rule.negated ? pool_.complement(*language) : *language);
   }
   std::vector<std::string> others;
   for (json_node_id v : c.not_values)
-    if (tree_[v].kind == json_kind::string) others.push_back(spelled(tree_[v].text, spelling::json_string));
+    if (tree_[v].kind == json_kind::string) others.push_back(spelled(tree_[v].text, as));
   if (!others.empty()) {
     free = false;
     content = pool_.both(content, pool_.complement(pool_.literals(std::move(others))));
   }
   if (!free && (c.min_length > 0 || c.max_length != unbounded))
-    content = pool_.both(content, text_of_length(pool_, c.min_length, c.max_length, spelling::json_string));
+    content = pool_.both(content, text_of_length(pool_, c.min_length, c.max_length, as));
   return content;
+}
+
+// The same with any length that is asked for.
+regex_id schema_writer::strings(const constraints& c, spelling as) {
+  bool free = true;
+  const regex_id content = string_content(c, free, as);
+  return free ? text_of_length(pool_, c.min_length, c.max_length, as) : content;
 }
 
 part_id schema_writer::string(const constraints& c) {
   if (c.min_length > c.max_length) return rules::nothing;
   bool free = true;
-  const regex_id content = string_content(c, free);
-  if (free) {
-    if (c.min_length == 0 && c.max_length == unbounded) return rules_.terminal(json_.string());
-    return rules_.terminal(json_.string(c.min_length, c.max_length));
-  }
-  return pool_.live(content) ? rules_.terminal(json_.string_of(content)) : rules::nothing;
+  const regex_id content = string_content(c, free, spelling_);
+  if (free) return json_.string_of_length(c.min_length, c.max_length);
+  return pool_.live(content) ? json_.string_part(content) : rules::nothing;
 }
 
 // The names of members that satisfy a goal, without quotes.
 regex_id schema_writer::name_language(const goal& names) {
-  if (names.empty()) return any_text(pool_, spelling::json_string);
+  if (names.empty()) return any_text(pool_, spelling_);
   const auto [at, made] = name_languages_.try_emplace(normalised(names), regex_pool::nothing);
   if (!made) return at->second;
   std::vector<regex_id> all;
   for (const constraints& c : normal_form_.cases(at->first)) {
     if (!(c.types & type_string) || c.min_length > c.max_length) continue;
     bool free = true;
-    regex_id content = string_content(c, free);
+    regex_id content = string_content(c, free, spelling_);
     if (free && (c.min_length > 0 || c.max_length != unbounded))
-      content = text_of_length(pool_, c.min_length, c.max_length, spelling::json_string);
+      content = text_of_length(pool_, c.min_length, c.max_length, spelling_);
     if (c.values) {
       std::vector<std::string> constants;
       for (json_node_id v : c.values->all())
-        if (tree_[v].kind == json_kind::string)
-          constants.push_back(spelled(tree_[v].text, spelling::json_string));
+        if (tree_[v].kind == json_kind::string) constants.push_back(spelled(tree_[v].text, spelling_));
       content = pool_.both(content, pool_.literals(std::move(constants)));
     }
     all.push_back(content);

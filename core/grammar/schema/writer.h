@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/grammar/json_text.h"
+#include "core/grammar/schema.h"
 #include "core/grammar/schema/document.h"
 #include "core/grammar/schema/normal_form.h"
 #include "core/grammar/schema/numbers.h"
@@ -27,10 +28,13 @@ inline std::uint32_t count_left(std::uint32_t count, std::uint32_t by) {
 
 class schema_writer {
  public:
-  schema_writer(rules& out, json_space space, const json_tree& tree, schema_keywords& keywords);
+  schema_writer(rules& out, json_space space, const value_notation& how, const json_tree& tree,
+                schema_keywords& keywords);
 
-  // Writes the whole schema and sets the root. Throws schema_refused.
-  void write();
+  // Writes the whole schema; `only_objects`: its values that are objects. Throws schema_refused.
+  part_id write(bool only_objects);
+  // Writes the parameters (schema.h). Throws schema_refused.
+  std::vector<schema_parameters> write_parameters(bool texts_apart);
 
  private:
   // Names that no schema declares, and what their values have to satisfy.
@@ -51,11 +55,13 @@ class schema_writer {
     std::uint32_t min = 0, max = unbounded;
   };
 
+  void write_waiting();
+  part_id objects();
   part_id value_of(goal g);
   void write_rule(rule_id rule, const goal& g);
   part_id case_of(const constraints& c, const goal& g);
   bool denies_value(const constraints& c, json_kind kind, bool truth) const;
-  part_id constants(const value_set& values, const goal& g);
+  part_id constants(const value_set& values, const goal& g, bool no_strings = false);
   part_id constant(json_node_id value);
   std::optional<std::string> scalar_text(json_node_id value) const;
   part_id number(const constraints& c);
@@ -65,7 +71,8 @@ class schema_writer {
   };
   std::optional<some_multiples> multiples_of(json_node_id value, const number_limits& limits);
   regex_id multiples_of_all(const constraints& c);
-  regex_id string_content(const constraints& c, bool& free);
+  regex_id string_content(const constraints& c, bool& free, spelling as);
+  regex_id strings(const constraints& c, spelling as);
   part_id string(const constraints& c);
   regex_id name_language(const goal& names);
 
@@ -86,6 +93,10 @@ class schema_writer {
   part_id other_member(const std::vector<cell>& cells);
   part_id needed_members(const object_plan& plan, bool first, std::vector<std::size_t> order);
 
+  std::optional<schema_parameters> parameters(constraints c, const goal& g, bool texts_apart);
+  schema_parameters::value parameter(const goal& g, bool texts_apart);
+  regex_id texts(const constraints& c, const goal& g);
+
   std::string where(const goal& g) const;
   json_node_id blamed(const goal& g) const { return g.empty() ? json_tree::root : g.front().schema; }
   bool is_false(const goal& g) const;
@@ -93,6 +104,7 @@ class schema_writer {
   rules& rules_;
   regex_pool& pool_;
   json_text json_;
+  const spelling spelling_;  // of declared names, constants, and strings with a pattern
   const json_tree& tree_;
   schema_keywords& keywords_;
   schema_texts texts_;
