@@ -44,6 +44,7 @@ struct made {
 struct plan {
   std::vector<made> jobs;
   compiled_constraint constraint;   // of all jobs; empty: they have none
+  std::vector<std::string> notes;   // of the rendering of the prompts
   std::uint64_t bytes = 0;          // of all jobs, `shared` included
   std::uint64_t shared = 0;         // of what jobs have together: prompts and lists
   std::uint32_t prompt_tokens = 0;  // of all prompts
@@ -95,7 +96,7 @@ core::result<void> add_jobs(arrival& a, core::job job, std::size_t first, std::s
   for (std::uint32_t i = 0; i < count; ++i)
     if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
   if (wanted.empty()) return {};
-  if (auto ok = take_prompt(job, a.asked, a.prepared, *a.model, at); !ok) return ok;
+  if (auto ok = take_prompt(job, a.asked, a.prepared, *a.model, at, local_now(), &all.notes); !ok) return ok;
   const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
   const std::uint64_t each =
       own_bytes(job, a.asked, *a.model) + mask_bytes(job, *a.model) + (text ? text->size() : 0);
@@ -148,6 +149,16 @@ core::result<plan> plan_of(arrival& a, core::turn& at) {
   }
   a.asked.input_param = name;
   return all;
+}
+
+// What is not enforced of the constraint, and what a chat template needed to be changed of the messages;
+// null: nothing.
+std::shared_ptr<const constraint_warnings> warnings_of(const plan& all, const request& asked) {
+  if (all.notes.empty()) return all.constraint.warnings;
+  constraint_warnings both;
+  if (const auto& unmet = all.constraint.warnings) both = *unmet;
+  for (const std::string& note : all.notes) both.push_back({asked.input_param, note});
+  return std::make_shared<const constraint_warnings>(std::move(both));
 }
 
 // A number that prompts with equal first pages have in common. A prompt that is shorter than a page shares no
@@ -213,6 +224,7 @@ std::uint64_t input_bytes(const request& r) {
     for (const std::string& choice : r.constraint->choices) sum += choice.size();
   }
   for (const prompt_input& input : r.more_inputs) sum += sizeof input + bytes_of(input);
+  for (const auto& t : r.tools.tools) sum += sizeof t + t.parameters.size() + t.grammar.size();
   for (const std::string& s : r.stop) sum += sizeof s + s.size();
   sum += r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
   sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
@@ -278,6 +290,7 @@ void arrival::bring_in(core::turn& at) {
   for (const made& m : all->jobs)
     m.prompt->counts(admission, static_cast<std::uint32_t>(m.job.prompt.size()));
   const auto shared = std::make_shared<const core::memory_hold>(memory.split(all->shared));
+  const auto warnings = warnings_of(*all, asked);
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
     s->open_queue();
@@ -296,10 +309,9 @@ void arrival::bring_in(core::turn& at) {
     }
     places.taken();
     core::insist([&] {
-      boost::asio::post(s->shard, [s = s, by = model, in = *in, ahead, text = m.prompt_text,
-                                   unmet = all->constraint.warnings, parts = prepared.answer] {
-        s->admitted(by, in, ahead, text, unmet, parts);
-      });
+      boost::asio::post(s->shard,
+                        [s = s, by = model, in = *in, ahead, text = m.prompt_text, warnings,
+                         parts = prepared.answer] { s->admitted(by, in, ahead, text, warnings, parts); });
     });
   }
 }

@@ -201,11 +201,13 @@ result<prepared_request> prepare(const request& r, const served_model& m, core::
     return bad_param(r.tools_param, "{}: the chat template of {} has no known tool format", r.tools_param,
                      m.name);
   if (!calls && !(r.separate_reasoning && format.has_reasoning())) return out;
+  if (!r.show_reasoning && format.has_reasoning())
+    return bad_param("include_reasoning", "include_reasoning false is not supported yet");
   if (r.max_reasoning_tokens)
     return bad_param(r.max_reasoning_param, "{} is not supported yet", r.max_reasoning_param);
   if (calls && r.tools.how == core::tool_wishes::choice::required)
     return bad_param("tool_choice", "tool_choice: calls that are required are not supported yet");
-  auto made = m.chat->render(*said, now, limits_of_a_rendering(at));
+  auto made = m.chat->render(*said, now, limits_of_a_rendering(at), &out.notes);
   if (!made) return blaming(made.error(), r);
   auto plan = std::make_shared<core::answer_plan>();
   plan->format = known;
@@ -221,8 +223,8 @@ result<prepared_request> prepare(const request& r, const served_model& m, core::
 core::error unwanted() { return core::make_error(core::errc::unavailable, "nobody waits for this any more"); }
 
 result<std::vector<token_id>> prompt_of(const request& r, const prepared_request& known,
-                                        const served_model& m, core::turn& at,
-                                        std::chrono::local_seconds now) {
+                                        const served_model& m, core::turn& at, std::chrono::local_seconds now,
+                                        std::vector<std::string>* notes) {
   std::vector<token_id> ids;
   if (const auto* text = std::get_if<std::string>(&r.input)) {
     if (!text->empty())
@@ -230,8 +232,9 @@ result<std::vector<token_id>> prompt_of(const request& r, const prepared_request
           m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true, .at = &at});
   } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
     auto made = known.prompt ? result<core::jinja::rendering>(*known.prompt)
-                             : m.chat->render(*said, now, limits_of_a_rendering(at));
+                             : m.chat->render(*said, now, limits_of_a_rendering(at), notes);
     if (!made) return blaming(made.error(), r);
+    if (known.prompt && notes) notes->insert(notes->end(), known.notes.begin(), known.notes.end());
     ids = m.tokenizer->encode_parts(core::parts_of(*made), &at);
   } else {
     ids = std::get<prompt_ids>(r.input);
@@ -265,8 +268,8 @@ result<core::job> job_without_prompt(const request& r, const served_model& m) {
 }
 
 result<void> take_prompt(core::job& j, const request& r, const prepared_request& known, const served_model& m,
-                         core::turn& at, std::chrono::local_seconds now) {
-  auto prompt = prompt_of(r, known, m, at, now);
+                         core::turn& at, std::chrono::local_seconds now, std::vector<std::string>* notes) {
+  auto prompt = prompt_of(r, known, m, at, now, notes);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
   j.prompt_ids = j.sampling.repetition_penalty != 1 ? core::token_set(*prompt) : core::token_set();

@@ -31,6 +31,7 @@ core::result<core::job> job_without_prompt(const request& r, const served_model&
 // What is known of a request's answer before its prompt is tokenised.
 struct prepared_request {
   std::optional<core::jinja::rendering> prompt;     // of a conversation whose answer has parts
+  std::vector<std::string> notes;                   // of its rendering, as chat_template::render() has them
   std::shared_ptr<const core::answer_plan> answer;  // null: the answer is one text
 };
 // Renders the conversation of a request whose answer has parts. Errors name the field that is wrong: tools
@@ -40,16 +41,18 @@ core::result<prepared_request> prepare(const request& r, const served_model& m, 
 
 // Adds the request's prompt to such a job. Takes as long as tokenising the prompt. Errors name the field that
 // is wrong; unavailable where `at` says that nobody wants the job. `now`: for chat templates that print the
-// date.
+// date. `notes`, unless null, gets those of the prompt's rendering.
 core::result<void> take_prompt(core::job& j, const request& r, const prepared_request& known,
                                const served_model& m, core::turn& at,
-                               std::chrono::local_seconds now = local_now());
+                               std::chrono::local_seconds now = local_now(),
+                               std::vector<std::string>* notes = nullptr);
 
 // The tokens of a request's prompt for model `m`, as take_prompt() makes them. They may be more than the
 // model's context has room for. Errors name the field that is wrong.
 core::result<std::vector<core::token_id>> prompt_of(const request& r, const prepared_request& known,
                                                     const served_model& m, core::turn& at,
-                                                    std::chrono::local_seconds now = local_now());
+                                                    std::chrono::local_seconds now = local_now(),
+                                                    std::vector<std::string>* notes = nullptr);
 
 // The error for a request that nobody waits for any more.
 core::error unwanted();

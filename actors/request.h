@@ -72,6 +72,7 @@ struct request {
   core::tool_wishes tools;            // that the model may call; of a conversation alone
   std::string tools_param = "tools";  // the client's name of them, for errors
   bool separate_reasoning = false;    // reasoning is a part of the answer; else it is text, marks and all
+  bool show_reasoning = true;         // false: that part is left out of what the client gets
   std::optional<std::int64_t> max_reasoning_tokens;          // after which reasoning is ended
   std::string max_reasoning_param = "max_reasoning_tokens";  // the client's name of it, for errors
   // Set: each token comes with its logprob and with those of this many of the likeliest tokens.

@@ -29,7 +29,8 @@ constexpr const char* prompt_names[] = {"input", "prompt", "messages"};
 // Error: the value is not of the kind that its name says. `input` is judged by weir.v1's parser.
 core::result<> check_prompt(std::string_view name, const json::value& v) {
   if (name == "messages") {
-    if (const auto read = net::read_messages(name, v); !read) return read.error();
+    std::vector<core::grammar::warning> dropped;  // named again by weir.v1's parser
+    if (const auto read = net::read_messages(name, v, dropped); !read) return read.error();
   } else if (name == "prompt" && !v.is_string()) {
     if (!v.is_array())
       return core::bad_param("prompt", "prompt must be a string or token ids, not {}", net::kind_of(v));

@@ -41,6 +41,7 @@ struct rendering_request {
   core::conversation said;
   json::object tokens;  // bos_token and its like
   std::chrono::local_seconds now;
+  std::vector<core::grammar::warning> notes;  // of what is left out
 };
 
 // Parses 2025-07-26T12:34:56, or the date alone.
@@ -101,28 +102,30 @@ result<core::conversation> read_any_messages(const json::value& v) {
   return out;
 }
 
+// Whether the tools are hidden from the template, or there are none.
+bool is_hidden(const json::object& o) {
+  const auto *tools = o.if_contains("tools"), *choice = o.if_contains("tool_choice");
+  return !tools || !tools->is_array() || tools->get_array().empty() || (choice && *choice == "none");
+}
+
 result<rendering_request> parse(const std::string& text, bool as_sent) {
   auto value = core::read_json(text, most_json);
   if (!value) return value.error();
   auto* o = value->if_object();
   if (!o) return core::bad_param("", "not a JSON object");
-  rendering_request r{.said = {}, .tokens = {}, .now = actors::local_now()};
+  rendering_request r{.said = {}, .tokens = {}, .now = actors::local_now(), .notes = {}};
   if (auto taken = take_own_members(*o, r); !taken) return taken.error();
   const auto* messages = o->if_contains("messages");
   if (!messages) return core::bad_param("messages", "messages is missing");
-  auto said = as_sent ? read_any_messages(*messages) : net::read_messages("messages", *messages);
+  auto said = as_sent ? read_any_messages(*messages) : net::read_messages("messages", *messages, r.notes);
   if (!said) return said.error();
+  if (as_sent && !is_hidden(*o)) said->tools = o->at("tools");
   actors::request with;
   with.input = std::move(*said);
-  if (auto read = net::read_template_fields(*o, with); !read) return read.error();
-  std::vector<core::grammar::warning> dropped;
   if (!as_sent)
-    if (auto read = net::read_tools(*o, net::tool_dialect::chat, with, dropped); !read) return read.error();
+    if (auto read = net::read_tools(*o, net::tool_dialect::chat, with, r.notes); !read) return read.error();
+  if (auto read = net::read_template_fields(*o, with); !read) return read.error();
   r.said = std::move(std::get<core::conversation>(with.input));
-  const json::value* tools = as_sent ? o->if_contains("tools") : nullptr;
-  const json::value* choice = o->if_contains("tool_choice");
-  const bool hidden = choice && *choice == "none";
-  if (tools && tools->is_array() && !tools->get_array().empty() && !hidden) r.said.tools = *tools;
   return r;
 }
 
@@ -130,7 +133,12 @@ result<core::jinja::rendering> render(const renderer& by, const std::string& tex
   const auto r = parse(text, by.as_sent);
   if (!r) return r.error();
   const auto with_tokens = by.chat->with_tokens(r->tokens);
-  return by.as_sent ? with_tokens.render_as_sent(r->said, r->now) : with_tokens.render(r->said, r->now);
+  if (by.as_sent) return with_tokens.render_as_sent(r->said, r->now);
+  std::vector<std::string> changes;
+  auto made = with_tokens.render(r->said, r->now, {}, &changes);
+  for (const auto& note : r->notes) std::cerr << note.where << ": " << note.message << '\n';
+  for (const auto& change : changes) std::cerr << change << '\n';
+  return made;
 }
 
 std::vector<core::token_id> ids_of(const renderer& by, const core::jinja::rendering& made) {

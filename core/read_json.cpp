@@ -193,4 +193,13 @@ result<json::value> read_json(std::string_view text, json_bounds most, written_n
   return repeated_key(text, options);
 }
 
+std::size_t values_in(const json::value& v) {
+  std::size_t sum = 1;
+  if (const auto* list = v.if_array())
+    for (const json::value& item : *list) sum += values_in(item);
+  if (const auto* o = v.if_object())
+    for (const auto& [key, member] : *o) sum += 1 + values_in(member);
+  return sum;
+}
+
 }  // namespace weir::core

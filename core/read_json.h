@@ -37,4 +37,7 @@ struct written_number {
 result<boost::json::value> read_json(std::string_view text, json_bounds most,
                                      written_number* number = nullptr, boost::json::storage_ptr memory = {});
 
+// Values and keys of a value, itself included.
+std::size_t values_in(const boost::json::value& v);
+
 }  // namespace weir::core

@@ -130,7 +130,10 @@ struct anthropic_encoder {
   std::vector<core::grammar::warning> ignored;
 
   anthropic::identity identity_of(const admitted_job& job) const {
-    return {anthropic::message_id(job.id), job.model.empty() ? model : job.model, request_id, ignored};
+    anthropic::identity who{anthropic::message_id(job.id), job.model.empty() ? model : job.model, request_id,
+                            ignored};
+    who.warnings.insert(who.warnings.end(), job.warnings.begin(), job.warnings.end());
+    return who;
   }
   reply whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();

@@ -26,6 +26,22 @@ core::result<void> check_cache_control(const std::string& param, const std::stri
 
 // ---- the conversation
 
+// Claude Code begins its system prompt with a line that differs in every request. A constant in its place
+// lets requests share what is computed of their prompts.
+std::string without_billing(std::string said) {
+  constexpr std::string_view header = "x-anthropic-billing-header:";
+  if (!said.starts_with(header)) return said;
+  const std::size_t end = std::min(said.find('\n'), said.size());
+  return said.replace(header.size(), end - header.size(), " none");
+}
+
+void replace_billing(json::value& content) {
+  json::value* first = &content;
+  if (content.is_array())
+    first = content.get_array().empty() ? nullptr : &content.get_array().front().at("text");
+  if (first) *first = without_billing(std::string(first->as_string()));
+}
+
 // Checks a member of a text block beside `type` and `text`. `at`: where the block stands.
 core::result<void> check_block_member(const std::string& param, const std::string& at, std::string_view name,
                                       const json::value& v, ignored_fields& ignored) {
@@ -227,6 +243,7 @@ core::result<core::conversation> read_conversation(const json::object& body, par
   if (const json::value* system = body.if_contains("system"); system && !system->is_null()) {
     auto content = read_content({"system", "system"}, *system, p);
     if (!content) return content.error();
+    replace_billing(*content);
     const bool empty = content->is_string() && content->get_string().empty();
     if (!empty) said.messages.push_back(message_of("system", std::move(*content)));
   }
@@ -301,8 +318,41 @@ core::result<void> read_thinking_field(const std::string& name, const json::valu
   const std::string param = name + ".budget_tokens";
   const auto tokens = read_integer(param, *budget);
   if (!tokens) return tokens.error();
+  if (*tokens < 0) return bad_param(param, "{} must be at least 0, not {}", param, *tokens);
+  const auto& other = p.request.max_reasoning_tokens;
+  if (other && *other != *tokens)
+    return bad_param(param, "{} and {} are the same field: set one of them", param,
+                     p.request.max_reasoning_param);
   p.request.max_reasoning_tokens = *tokens;
   p.request.max_reasoning_param = param;
+  return {};
+}
+
+// A budget that is all of the answer leaves nothing for what is said.
+core::result<void> judge_budget(const actors::request& r) {
+  const auto &budget = r.max_reasoning_tokens, &most = r.max_tokens;
+  if (!budget || !most || r.max_reasoning_param != "thinking.budget_tokens" || *budget < *most) return {};
+  return bad_param(r.max_reasoning_param, "{} must be below max_tokens, {}, not {}", r.max_reasoning_param,
+                   *most, *budget);
+}
+
+// How much the model is to think: a hint, for templates that have the word.
+core::result<void> read_effort(const json::object& body, parsed_request& p) {
+  const json::value* config = body.if_contains("output_config");
+  const json::value* v = config && config->is_object() ? config->get_object().if_contains("effort") : nullptr;
+  if (!v || v->is_null()) return {};
+  const auto effort = read_string("output_config.effort", *v);
+  if (!effort) return effort.error();
+  auto& variables = std::get<core::conversation>(p.request.input).variables;
+  if (!variables.contains("reasoning_effort")) variables["reasoning_effort"] = *effort;
+  return {};
+}
+
+// The client forgets parts of the history by itself where no server does it.
+core::result<void> leave_context(const std::string& name, const json::value& v, parsed_request& p) {
+  if (!v.is_object()) return bad_param(name, "{} must be an object, not {}", name, kind_of(v));
+  if (!v.get_object().empty())
+    p.warnings.push_back({name, name + ": nothing is left out of the history here"});
   return {};
 }
 
@@ -328,7 +378,7 @@ constexpr own_field own_fields[] = {
     {"stream", read_stream},           {"stop_sequences", read_stop_sequences},
     {"metadata", check_metadata},      {"service_tier", check_service_tier},
     {"cache_control", check_hint},     {"on_disconnect", read_end_of_client},
-    {"thinking", read_thinking_field},
+    {"thinking", read_thinking_field}, {"context_management", leave_context},
 };
 
 core::result<void> read_field(std::string_view name, const json::value& v, parsed_request& p) {
@@ -367,6 +417,8 @@ core::result<parsed_request> parse(route to, std::string_view body, std::size_t 
     return read.error();
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
   tell_template(p);
+  if (auto fine = judge_budget(p.request); !fine) return fine.error();
+  if (auto read = read_effort(*object, p); !read) return read.error();
   if (auto read = read_anthropic_format(*object, p.request); !read) return read.error();
   return p;
 }

@@ -280,6 +280,7 @@ result<void> read_anthropic_format(const json::object& body, actors::request& r)
     if (!v->is_object())
       return bad_param("output_config", "output_config must be an object, not {}", kind_of(*v));
     for (const auto& [key, value] : v->get_object()) {
+      if (key == "effort") continue;  // read beside the messages
       if (key != "format")
         return bad_param("output_config", "output_config.{} is not supported yet", shortened(key));
       if (value.is_null()) continue;

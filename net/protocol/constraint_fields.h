@@ -30,8 +30,9 @@ core::result<void> read_response_constraint(const json::object& body, actors::re
 // Reads Anthropic's `output_config.format` and `output_format`, its older name. Error: invalid_param.
 core::result<void> read_anthropic_format(const json::object& body, actors::request& r);
 
-// Returns a body with each JSON Schema replaced by a string that has the schema's own text. So the bounds of
-// the body do not apply inside a schema, its members keep their order, and its numbers keep their digits.
+// Returns a body with each JSON Schema, of its constraint and of its tools, replaced by a string that has the
+// schema's own text. So the bounds of the body do not apply inside a schema, its members keep their order,
+// and its numbers keep their digits.
 // `text` is not checked: if it is not JSON, the result is not JSON either.
 std::string with_schemas_as_text(std::string_view text);
 

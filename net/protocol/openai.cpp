@@ -72,8 +72,8 @@ core::result<void> read_prompt(const json::value& v, actors::request& r) {
   return {};
 }
 
-core::result<void> read_conversation(const json::value& v, actors::request& r) {
-  auto said = read_messages("messages", v);
+core::result<void> read_conversation(const json::value& v, parsed_request& p) {
+  auto said = read_messages("messages", v, p.warnings);
   if (!said) return said.error();
   for (std::size_t i = 0; i < said->messages.size(); ++i) {
     const std::string_view role(said->messages[i].at("role").get_string());
@@ -82,7 +82,7 @@ core::result<void> read_conversation(const json::value& v, actors::request& r) {
                              "messages[{}].role must be system, developer, user, assistant or tool, not '{}'",
                              i, shortened(role));
   }
-  r.input = std::move(*said);
+  p.request.input = std::move(*said);
   return {};
 }
 
@@ -213,7 +213,7 @@ core::result<void> read_beside_messages(const json::object& o, actors::request& 
 core::result<void> read_field(dialect d, std::string_view name, const json::value& v, parsed_request& p) {
   const bool chat = d == dialect::chat;
   if (name == "prompt" && !chat) return read_prompt(v, p.request);
-  if (name == "messages" && chat) return read_conversation(v, p.request);
+  if (name == "messages" && chat) return read_conversation(v, p);
   if (name == "n") return read_choices(v, p);
   if (name == "best_of") return {};  // check_best_of()
   auto known = read_request_field(name, v, p.request);

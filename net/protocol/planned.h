@@ -78,7 +78,6 @@ inline constexpr planned_name planned_names[] = {
     {place::openai_field, "web_search_options"},
     {place::anthropic_field, "container"},
     {place::anthropic_field, "mcp_servers", "[]"},
-    {place::anthropic_field, "context_management", "{}"},
     {place::anthropic_field, "diagnostics"},
     {place::anthropic_field, "inference_geo"},
     {place::anthropic_field, "speed", R"("standard")"},

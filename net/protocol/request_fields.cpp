@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/history.h"
 #include "net/protocol/planned.h"
 
 namespace weir::net {
@@ -129,6 +130,28 @@ core::result<void> store_deadline(std::string_view name, const json::value& v, r
   return {};
 }
 
+// Two names of one field, which both may be there only with the same value.
+core::result<void> store_max_reasoning(std::string_view name, const json::value& v, request& r) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  if (*value < 0) return wrong(name, fmt::format("{} must be at least 0, not {}", name, *value));
+  if (r.max_reasoning_tokens && *r.max_reasoning_tokens != *value)
+    return wrong(name,
+                 fmt::format("{} and {} are the same field: set one of them", name, r.max_reasoning_param));
+  r.max_reasoning_tokens = *value;
+  r.max_reasoning_param = name;
+  return {};
+}
+
+// llama.cpp's name and values.
+core::result<void> store_reasoning_format(std::string_view name, const json::value& v, request& r) {
+  const bool separate = v == "separate" || v == "auto" || v == "deepseek";
+  if (!separate && v != "none")
+    return wrong(name, fmt::format("{} must be \"none\", \"separate\", \"auto\" or \"deepseek\"", name));
+  r.separate_reasoning = separate;
+  return {};
+}
+
 // A field that is not one of core::visit_sampling().
 struct field {
   std::string_view name;
@@ -148,6 +171,10 @@ constexpr field fields[] = {
     {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},
     {"deadline_ms", store_deadline},
+    {"max_reasoning_tokens", store_max_reasoning},
+    {"thinking_token_budget", store_max_reasoning},
+    {"reasoning_format", store_reasoning_format},
+    {"include_reasoning", store<read_bool, &request::show_reasoning>},
 };
 
 // Stores the value of a sampling field in `r`. False: no sampling field has this name.
@@ -288,16 +315,18 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
   return true;
 }
 
-core::result<core::conversation> read_messages(std::string_view name, const json::value& v) {
+core::result<core::conversation> read_messages(std::string_view name, const json::value& v,
+                                               std::vector<core::grammar::warning>& dropped) {
   if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  core::conversation out;
+  out.messages = v.get_array();
+  if (auto read = modernise_messages(name, out.messages, dropped); !read) return read.error();
   std::size_t at = 0;
-  for (const json::value& item : v.get_array()) {
+  for (const json::value& item : out.messages) {
     if (auto fine = check_message(fmt::format("{}[{}]", name, at++), item); !fine)
       return wrong(name, fine.error().message);
   }
   if (at == 0) return wrong(name, fmt::format("{} is empty", name));
-  core::conversation out;
-  out.messages = v.get_array();
   return out;
 }
 

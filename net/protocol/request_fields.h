@@ -10,8 +10,10 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "actors/request.h"
+#include "core/grammar/rules.h"
 #include "net/protocol/json.h"
 
 namespace weir::net {
@@ -30,8 +32,10 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
 
 // Reads a list of messages: objects with a string `role` and a `content`, which is a string or a list of text
 // parts, and null or missing only beside `tool_calls`. All other members go to the model's chat template,
-// which is given all of this in the forms that it reads (core/text/chat/message_forms.h).
-core::result<core::conversation> read_messages(std::string_view name, const json::value& v);
+// which is given all of this in the forms that it reads (core/text/chat/message_forms.h), older and other
+// spellings in today's (net/protocol/history.h). What is left out is named in `dropped`.
+core::result<core::conversation> read_messages(std::string_view name, const json::value& v,
+                                               std::vector<core::grammar::warning>& dropped);
 // Reads the fields that go to the chat template beside the messages: tools, tool_choice, documents,
 // chat_template_kwargs, add_generation_prompt, continue_final_message. REQUIRES: `r.input` is set. Error:
 // invalid_param, also for such a field where the input is no conversation.

@@ -7,6 +7,7 @@
 #include "net/protocol/constraint_fields.h"
 #include "net/protocol/json.h"
 #include "net/protocol/request_fields.h"
+#include "net/protocol/tools.h"
 
 namespace weir::net::responses {
 namespace {
@@ -276,14 +277,31 @@ std::string echo_of(const json::object& body, const parsed_request& p) {
   return out.substr(1);
 }
 
-// The body with its schema as a value again, which read_body() made a text.
-json::object with_schema(json::object body) {
-  json::value* text = body.if_contains("text");
-  json::value* format = text && text->is_object() ? text->get_object().if_contains("format") : nullptr;
-  json::value* schema = format && format->is_object() ? format->get_object().if_contains("schema") : nullptr;
-  if (!schema || !schema->is_string()) return body;
-  auto parsed = read_json(schema->get_string(), json_bounds());
+// The member of an object; null: there is none, or `v` is no object.
+json::value* member_of(json::value* v, const char* name) {
+  return v && v->is_object() ? v->get_object().if_contains(name) : nullptr;
+}
+
+void restore_schema(json::value* schema) {
+  if (!schema || !schema->is_string()) return;
+  auto parsed = read_json(schema->get_string(), {.depth = deepest_schema, .values = most_schema_values});
   if (parsed) *schema = std::move(*parsed);
+}
+
+void restore_schemas_of(json::value* tools, bool inside = false) {
+  if (!tools || !tools->is_array()) return;
+  for (json::value& tool : tools->get_array()) {
+    restore_schema(member_of(&tool, "parameters"));
+    restore_schema(member_of(member_of(&tool, "function"), "parameters"));
+    if (!inside) restore_schemas_of(member_of(&tool, "tools"), true);
+  }
+}
+
+// The body with its schemas as values again, which read_body() made texts.
+json::object with_schemas(json::object body) {
+  json::value* text = body.if_contains("text");
+  restore_schema(member_of(member_of(text, "format"), "schema"));
+  restore_schemas_of(body.if_contains("tools"));
   return body;
 }
 
@@ -328,7 +346,7 @@ result<parsed_request> parse(std::string_view body, std::size_t most_values, boo
   if (auto read = read_template_fields(of_template, p.request); !read) return read.error();
   if (auto read = read_response_constraint(*object, p.request); !read) return read.error();
   if (auto read = read_response_tools(*object, p.request, p.names, p.warnings); !read) return read.error();
-  p.echo = echo_of(with_schema(std::move(*object)), p);
+  p.echo = echo_of(with_schemas(std::move(*object)), p);
   if (p.background) p.outlives = true;
   return p;
 }

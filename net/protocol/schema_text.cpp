@@ -8,7 +8,10 @@
 namespace weir::net {
 namespace {
 
-constexpr std::size_t deepest = 3;  // keys of the longest path
+constexpr std::size_t deepest = 5;  // keys of the longest path
+
+// Stands in a path for every item of an array. No key is written like this.
+constexpr std::string_view each = "\"";
 
 // Where a body has a schema: the keys from the outermost object on.
 using path = std::array<std::string_view, deepest>;
@@ -21,6 +24,10 @@ constexpr path schema_paths[] = {
     {"response_format", "json_schema", "schema"},
     {"output_format", "schema"},
     {"output_config", "format", "schema"},
+    {"tools", each, "function", "parameters"},
+    {"tools", each, "parameters"},
+    {"tools", each, "input_schema"},
+    {"tools", each, "tools", each, "parameters"},
 };
 
 class scanner {
@@ -33,7 +40,7 @@ class scanner {
     if (!take('{')) return std::nullopt;
     depth_ = 1;
     while (depth_ > 0 && at_ < text_.size())
-      if (!member()) return std::nullopt;
+      if (!(keys_[depth_ - 1] == each ? item() : member())) return std::nullopt;
     if (kept_ == 0) return std::nullopt;
     out_ += text_.substr(kept_);
     return std::move(out_);
@@ -54,10 +61,31 @@ class scanner {
     if (!name || !take(':')) return false;
     skip_space();
     keys_[depth_ - 1] = *name;
+    return value();
+  }
+
+  // Reads one item of the array that is open, or its end.
+  bool item() {
+    skip_space();
+    if (take(',')) return true;
+    if (take(']')) {
+      --depth_;
+      return true;
+    }
+    const auto before = at_;
+    return value() && at_ > before;
+  }
+
+  // Reads the value at the place that keys_ names: a schema, what has schemas inside, or any other.
+  bool value() {
     const auto [whole, begins] = look();
     if (whole) return quote();
     if (begins && take('{')) {
-      ++depth_;
+      keys_[depth_++] = {};
+      return true;
+    }
+    if (begins && take('[')) {
+      keys_[depth_++] = each;
       return true;
     }
     return skip_value();
@@ -138,7 +166,7 @@ class scanner {
   const std::string_view text_;
   std::size_t at_ = 0, kept_ = 0;  // kept_: bytes of the text that are in out_
   std::size_t quoted_ = 0;         // bytes of schemas
-  std::size_t depth_ = 0;          // of open objects; at most `deepest`
+  std::size_t depth_ = 0;          // of open objects and arrays; at most `deepest`
   path keys_{};
   std::string out_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
+#include "core/read_json.h"
 #include "net/protocol/request_fields.h"
 
 namespace weir::net {
@@ -17,7 +18,7 @@ constexpr std::string_view hosted[] = {
     "web_search",       "web_search_preview",   "web_fetch",
     "file_search",      "code_interpreter",     "code_execution",
     "image_generation", "computer_use_preview", "mcp",
-    "local_shell",
+    "local_shell",      "tool_search_tool",
 };
 
 bool is_hosted(std::string_view type) {
@@ -48,6 +49,33 @@ struct read_tool {
   json::object shown;  // to the template
 };
 
+// How the tools of one request are read.
+struct reading {
+  tool_dialect d;
+  std::vector<core::grammar::warning>& dropped;
+  std::size_t values_left = most_schema_values;
+};
+
+struct tool_schema {
+  std::string text;  // empty: any object
+  json::value value;
+};
+
+// A schema, which read_body() made a text (with_schemas_as_text()).
+core::result<tool_schema> schema_in(const json::value& v, const std::string& at, reading& by) {
+  const auto no_object = [&](const json::value& is) {
+    return bad_param(at, "{} must be an object, not {}", at, kind_of(is));
+  };
+  if (v.is_object()) return tool_schema{v.get_object().empty() ? "" : json::serialize(v), v};
+  if (!v.is_string()) return no_object(v);
+  auto parsed = read_json(v.get_string(), {.depth = deepest_schema, .values = by.values_left});
+  if (!parsed) return bad_param(at, "{}: {}", at, parsed.error().message);
+  if (!parsed->is_object()) return no_object(*parsed);
+  by.values_left -= std::min(by.values_left, core::values_in(*parsed));
+  std::string text(parsed->get_object().empty() ? "" : v.get_string());
+  return tool_schema{std::move(text), std::move(*parsed)};
+}
+
 json::object function_of(std::string_view name, std::string_view description, json::value parameters) {
   json::object function{{"name", name}};
   if (!description.empty()) function["description"] = description;
@@ -56,8 +84,8 @@ json::object function_of(std::string_view name, std::string_view description, js
 }
 
 // {"name","description","parameters","strict"} at `at`; Anthropic calls the third input_schema.
-core::result<read_tool> read_function(const json::object& o, const std::string& at, tool_dialect d) {
-  const char* const schema_name = d == tool_dialect::messages ? "input_schema" : "parameters";
+core::result<read_tool> read_function(const json::object& o, const std::string& at, reading& by) {
+  const char* const schema_name = by.d == tool_dialect::messages ? "input_schema" : "parameters";
   read_tool out;
   auto name = text_of(o, "name", at);
   if (!name) return name.error();
@@ -67,10 +95,10 @@ core::result<read_tool> read_function(const json::object& o, const std::string& 
   out.what.param = at + "." + schema_name;
   json::value schema;
   if (const auto* v = given(o, schema_name)) {
-    if (!v->is_object())
-      return bad_param(out.what.param, "{} must be an object, not {}", out.what.param, kind_of(*v));
-    schema = *v;
-    if (!v->get_object().empty()) out.what.parameters = json::serialize(*v);
+    auto read = schema_in(*v, out.what.param, by);
+    if (!read) return read.error();
+    schema = std::move(read->value);
+    out.what.parameters = std::move(read->text);
   }
   if (const auto* v = given(o, "strict")) {
     const auto strict = read_bool(at + ".strict", *v);
@@ -79,6 +107,14 @@ core::result<read_tool> read_function(const json::object& o, const std::string& 
   }
   // Anthropic's clients send no type of a tool, and chat templates read `parameters` alone.
   out.shown = function_of(out.what.name, *description, std::move(schema));
+  return out;
+}
+
+// A tool in the form that templates read: as it was sent, with its schema as a value.
+json::object as_sent(const json::object& o, json::object shown) {
+  json::object out = o;
+  if (json::value* schema = shown.at("function").as_object().if_contains("parameters"))
+    out.at("function").as_object()["parameters"] = std::move(*schema);
   return out;
 }
 
@@ -122,15 +158,14 @@ core::result<read_tool> read_custom(const json::object& o, const std::string& at
 }
 
 // nullopt: a tool that its provider runs.
-core::result<std::optional<read_tool>> read_one(const json::value& v, const std::string& at, tool_dialect d,
-                                                std::vector<core::grammar::warning>& dropped) {
+core::result<std::optional<read_tool>> read_one(const json::value& v, const std::string& at, reading& by) {
   const auto* o = v.if_object();
   if (!o) return bad_param("tools", "{} must be an object, not {}", at, kind_of(v));
   auto type = text_of(*o, "type", at);
   if (!type) return type.error();
-  const bool anthropic = d == tool_dialect::messages;
+  const bool anthropic = by.d == tool_dialect::messages;
   if (is_hosted(*type)) {
-    dropped.push_back(
+    by.dropped.push_back(
         {at, fmt::format("tools of type {} are not here: the tool is left out", shortened(*type))});
     return std::optional<read_tool>();
   }
@@ -141,14 +176,14 @@ core::result<std::optional<read_tool>> read_one(const json::value& v, const std:
                        longest_tool_name, shortened(made->what.name));
     return std::optional<read_tool>(std::move(*made));
   };
-  if (anthropic && (type->empty() || *type == "custom")) return finish(read_function(*o, at, d));
+  if (anthropic && (type->empty() || *type == "custom")) return finish(read_function(*o, at, by));
   if (*type == "function" || (type->empty() && o->contains("function"))) {
     const auto* inner = given(*o, "function");
     if (inner && !inner->is_object())
       return bad_param("tools", "{}.function must be an object, not {}", at, kind_of(*inner));
-    if (!inner) return finish(read_function(*o, at, d));
-    auto made = read_function(inner->get_object(), at + ".function", d);
-    if (made && !type->empty()) made->shown = *o;  // the form that templates read: as it was sent
+    if (!inner) return finish(read_function(*o, at, by));
+    auto made = read_function(inner->get_object(), at + ".function", by);
+    if (made && !type->empty()) made->shown = as_sent(*o, std::move(made->shown));
     return finish(std::move(made));
   }
   if (*type == "custom") {
@@ -159,8 +194,7 @@ core::result<std::optional<read_tool>> read_one(const json::value& v, const std:
   return bad_param("tools", "{}: tools of type '{}' are not supported yet", at, shortened(*type));
 }
 
-core::result<json::array> read_list(const json::value& v, tool_dialect d, core::tool_wishes& to,
-                                    std::vector<core::grammar::warning>& dropped) {
+core::result<json::array> read_list(const json::value& v, reading by, core::tool_wishes& to) {
   if (!v.is_array()) return bad_param("tools", "tools must be an array, not {}", kind_of(v));
   const auto& list = v.get_array();
   if (list.size() > most_tools)
@@ -169,7 +203,7 @@ core::result<json::array> read_list(const json::value& v, tool_dialect d, core::
   std::vector<std::string_view> names;
   to.tools.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
-    auto tool = read_one(list[i], fmt::format("tools[{}]", i), d, dropped);
+    auto tool = read_one(list[i], fmt::format("tools[{}]", i), by);
     if (!tool) return tool.error();
     if (!*tool) continue;
     shown.push_back(std::move((*tool)->shown));
@@ -264,7 +298,7 @@ core::result<void> read_tools(const json::object& body, tool_dialect d, actors::
   core::tool_wishes wishes;
   json::array shown;
   if (const auto* v = given(body, "tools")) {
-    auto list = read_list(*v, d, wishes, dropped);
+    auto list = read_list(*v, {d, dropped}, wishes);
     if (!list) return list.error();
     shown = std::move(*list);
   }

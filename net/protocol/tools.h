@@ -20,6 +20,9 @@ namespace weir::net {
 
 inline constexpr std::size_t most_tools = 2000;
 inline constexpr std::size_t longest_tool_name = 128;  // bytes
+// Bounds of the schemas of tools, which count beside those of the body.
+inline constexpr std::size_t deepest_schema = 64;
+inline constexpr std::size_t most_schema_values = 1 << 18;  // values and keys of all tools of a request
 
 enum class tool_dialect {
   chat,       // also weir.v1: {"type":"function","function":{…}}

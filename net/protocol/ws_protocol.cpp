@@ -37,7 +37,8 @@ protocol_error invalid(const json::object& o, core::error e) {
                         std::move(e.param), std::nullopt,    false};
 }
 
-core::result<void> read_input(const json::value& v, actors::request& r) {
+core::result<void> read_input(const json::value& v, actors::request& r,
+                              std::vector<core::grammar::warning>& dropped) {
   if (v.is_string()) {
     r.input = std::string(v.get_string());
     return {};
@@ -46,7 +47,7 @@ core::result<void> read_input(const json::value& v, actors::request& r) {
     return core::bad_param("input", "input must be a string, messages or token ids, not {}", kind_of(v));
   }
   if (!v.get_array().empty() && v.get_array().front().is_object()) {
-    auto messages = read_messages("input", v);
+    auto messages = read_messages("input", v, dropped);
     if (!messages) return messages.error();
     r.input = std::move(*messages);
     return {};
@@ -62,10 +63,6 @@ struct create_field {
   std::string_view name;
   core::result<void> (*read)(std::string_view name, const json::value& v, response_create& c);
 };
-
-core::result<void> read_input_field(std::string_view, const json::value& v, response_create& c) {
-  return read_input(v, c.request);
-}
 
 core::result<void> read_elsewhere(std::string_view, const json::value&, response_create&) { return {}; }
 
@@ -158,7 +155,7 @@ core::result<void> read_reasoning(std::string_view name, const json::value& v, r
 
 constexpr create_field create_fields[] = {
     {"type", read_elsewhere},      {"id", read_elsewhere},
-    {"input", read_input_field},   {"on_disconnect", read_end_of_socket},
+    {"input", read_elsewhere},     {"on_disconnect", read_end_of_socket},
     {"on_lag", read_on_lag},       {"metadata", read_metadata},
     {"reasoning", read_reasoning},
 };
@@ -201,13 +198,14 @@ client_message parse_create(const json::object& o) {
   c.id = id;
   c.request.input_param = "input";
   if (!o.if_contains("input")) return invalid(o, core::bad_param("input", "input is missing"));
+  std::vector<core::grammar::warning> dropped;
+  if (auto read = read_input(o.at("input"), c.request, dropped); !read) return invalid(o, read.error());
   ignored_fields ignored;
   for (const auto& [key, value] : o) {
     if (auto read = read_create_field(std::string_view(key), value, c, ignored); !read)
       return invalid(o, read.error());
   }
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
-  std::vector<core::grammar::warning> dropped;
   if (auto read = read_tools(o, tool_dialect::chat, c.request, dropped); !read)
     return invalid(o, read.error());
   for (const auto& w : dropped) ignored.add(w.where);

@@ -7,6 +7,7 @@
 
 #include "core/read_json.h"
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/tools.h"
 
 using namespace weir;
 
@@ -35,8 +36,11 @@ void unfold(boost::json::value& v, int depth) {
     auto inner = boost::json::parse(v.get_string(), ec);
     if (!ec && (inner.is_object() || inner.is_array())) v = std::move(inner);
   }
-  if (auto* o = v.if_object(); o && depth < 3)
+  constexpr int deepest = 5;  // of a schema's place
+  if (auto* o = v.if_object(); o && depth < deepest)
     for (auto& [key, value] : *o) unfold(value, depth + 1);
+  if (auto* list = v.if_array(); list && depth < deepest)
+    for (auto& value : *list) unfold(value, depth + 1);
 }
 
 }  // namespace
@@ -53,6 +57,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   unfold(*after, 0);
   if (!same(expected, *after)) __builtin_trap();
   actors::request r;
-  if (before->is_object()) (void)net::read_constraint_fields(after->get_object(), r);
+  if (!before->is_object()) return 0;
+  (void)net::read_constraint_fields(after->get_object(), r);
+  r.input = core::conversation();
+  std::vector<core::grammar::warning> dropped;
+  for (const auto d : {net::tool_dialect::chat, net::tool_dialect::messages})
+    (void)net::read_tools(after->get_object(), d, r, dropped);
   return 0;
 }

@@ -39,6 +39,14 @@ json::object variables_of(const conversation& c) {
   return out;
 }
 
+std::string reminder_note(std::size_t count) {
+  return fmt::format(
+      "the model's chat template has no place for {} behind other turns: {} given as a user's turn, between "
+      "<system-reminder> and </system-reminder>",
+      count == 1 ? "a message of the system" : fmt::format("{} messages of the system", count),
+      count == 1 ? "it is" : "each is");
+}
+
 void developers_to_system(json::array& messages) {
   for (json::value& m : messages) {
     auto* o = m.if_object();
@@ -86,8 +94,9 @@ void chat_template::add(std::string name, std::string_view source) {
     const auto has = [&](std::string_view word) { return source.find(word) != source.npos; };
     const message_forms forms = forms_of(**program, tokens_);
     const answer_format format = find_format(**program, source, tokens_);
+    message_turns turns = turns_of(**program, source, tokens_, forms);
     programs_.push_back({std::move(name), std::move(*program), has("developer"), has("reasoning_effort"),
-                         has("think") || has("reasoning"), forms, format});
+                         has("think") || has("reasoning"), forms, std::move(turns), format});
   } else if (!fault_) {
     fault_ = make_error(errc::not_supported,
                         "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
@@ -108,8 +117,9 @@ const chat_template::named* chat_template::choose(bool tools, bool documents) co
   return chosen ? chosen : find("default");
 }
 
-result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now,
-                                            given how, const jinja::limits& most) const {
+result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now, given how,
+                                            const jinja::limits& most,
+                                            std::vector<std::string>* notes) const {
   const named* chosen = choose(!c.tools.is_null(), !c.documents.is_null());
   if (!chosen) {
     std::string names;
@@ -127,6 +137,8 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
   auto& messages = variables["messages"].as_array();
   if (how == given::fitted) {
     if (!chosen->knows_developer) developers_to_system(messages);
+    const auto changed = arrange(messages, chosen->turns);
+    if (notes && changed.reminders > 0) notes->push_back(reminder_note(changed.reminders));
     fit(messages, chosen->forms);
   }
   auto made = chosen->program->render({variables, tokens_, now}, most);
@@ -158,10 +170,11 @@ chat_template chat_template::with_tokens(const json::object& changed) const {
 }
 
 result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now,
-                                               given how, const jinja::limits& most) const {
+                                               given how, const jinja::limits& most,
+                                               std::vector<std::string>* notes) const {
   if (fault_) return *fault_;
   if (auto fine = check_variables(c); !fine) return fine.error();
-  auto made = run(c, now, how, most);
+  auto made = run(c, now, how, most, notes);
   if (made || made.error().code != errc::bad_file) return made;
   error why = made.error();
   why.code = errc::invalid_param;  // a template is fit for some conversations alone
@@ -169,13 +182,14 @@ result<jinja::rendering> chat_template::render(const conversation& c, std::chron
 }
 
 result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now,
-                                               const jinja::limits& most) const {
-  return render(c, now, given::fitted, most);
+                                               const jinja::limits& most,
+                                               std::vector<std::string>* notes) const {
+  return render(c, now, given::fitted, most, notes);
 }
 
 result<jinja::rendering> chat_template::render_as_sent(const conversation& c,
                                                        std::chrono::local_seconds now) const {
-  return render(c, now, given::as_sent, {});
+  return render(c, now, given::as_sent, {}, nullptr);
 }
 
 result<std::vector<token_id>> chat_template::encode(const conversation& c, const tokenizer& t,

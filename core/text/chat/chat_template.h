@@ -16,6 +16,7 @@
 #include "core/text/answer/format.h"
 #include "core/text/chat/conversation.h"
 #include "core/text/chat/message_forms.h"
+#include "core/text/chat/message_turns.h"
 #include "core/text/template/template.h"
 #include "core/text/tokenizer/tokenizer.h"
 
@@ -39,12 +40,14 @@ class chat_template {
   // The prompt as text. `now`: local time, for templates that print the date. Errors: the fault; or
   // invalid_param if the template refuses the conversation or fails on it.
   //
-  // The messages are put into the forms that the template reads (core/text/chat/message_forms.h). A template
-  // whose source does not have the word `developer` gets messages of this role as `system`. A reasoning
-  // effort goes to a template that has the word; it says nothing to a model that does not reason, and any
-  // other template refuses it.
+  // The messages are put into the order and the forms that the template reads (core/text/chat/message_turns.h
+  // and message_forms.h). `notes`, unless null, gets a sentence for each change that a client should know of.
+  // A template whose source does not have the word `developer` gets messages of this role as `system`. A
+  // reasoning effort goes to a template that has the word; it says nothing to a model that does not reason,
+  // and any other template refuses it.
   result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now,
-                                  const jinja::limits& most = {}) const;
+                                  const jinja::limits& most = {},
+                                  std::vector<std::string>* notes = nullptr) const;
   // The same, but the template is given the messages as they are.
   result<jinja::rendering> render_as_sent(const conversation& c, std::chrono::local_seconds now) const;
   // The prompt as ids. Control tokens are recognised in the template's own text, not in what came from the
@@ -70,15 +73,16 @@ class chat_template {
     bool knows_developer, knows_effort;
     bool reasons;  // its model writes down what it thinks
     message_forms forms;
+    message_turns turns;
     answer_format format;
   };
   enum class given { fitted, as_sent };
   result<> check_variables(const conversation& c) const;
   const named* choose(bool tools, bool documents) const;
   result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now, given how,
-                                  const jinja::limits& most) const;
+                                  const jinja::limits& most, std::vector<std::string>* notes) const;
   result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now, given how,
-                               const jinja::limits& most) const;
+                               const jinja::limits& most, std::vector<std::string>* notes) const;
   void add(std::string name, std::string_view source);
 
   std::vector<named> programs_;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/read_json.h"
+#include "core/text/chat/template_prober.h"
 
 namespace weir::core {
 namespace {
@@ -20,40 +21,16 @@ json::array as_parts(std::string_view text) {
   return json::array{json::object{{"type", "text"}, {"text", said}}};
 }
 
-// nullopt: the content is not a list of text parts.
-std::optional<json::string> joined(const json::value& said) {
-  const auto* parts = said.if_array();
-  if (!parts) return std::nullopt;
-  json::string text;
-  for (const json::value& part : *parts) {
-    const auto* o = part.if_object();
-    const auto* piece = o ? o->if_contains("text") : nullptr;
-    if (!piece || !piece->is_string()) return std::nullopt;
-    if (&part != parts->data()) text += '\n';
-    text += piece->get_string();
-  }
-  return text;
-}
-
 void fit_content(json::value& said, content form) {
   if (said.is_null()) said = json::string();
   if (form == content::text)
-    if (auto text = joined(said)) said = std::move(*text);
+    if (auto text = joined_parts(said)) said = std::move(*text);
   if (form != content::parts || !said.is_string()) return;
   json::value list(as_parts(said.get_string()));
   said = std::move(list);
 }
 
 // ---- arguments
-
-std::size_t values_in(const json::value& v) {
-  std::size_t sum = 1;
-  if (const auto* list = v.if_array())
-    for (const json::value& item : *list) sum += values_in(item);
-  if (const auto* o = v.if_object())
-    for (const auto& [key, member] : *o) sum += 1 + values_in(member);
-  return sum;
-}
 
 // `values_left`: how many values and keys the conversation may still have in texts.
 void text_to_object(json::value& arguments, std::size_t& values_left) {
@@ -91,17 +68,6 @@ void fit_call(json::value& call, bool as_text, std::size_t& values_left) {
 // Words that no template has by itself.
 constexpr std::string_view said_word = "weirsaid", more_word = "weirmore", key_word = "weirkey",
                            value_word = "weirvalue";
-
-// A probe costs no more than an eighth of what a request's rendering may.
-const jinja::limits& most_of_a_probe() {
-  static const jinja::limits most{
-      .steps = 1'000'000, .depth = 500, .memory_bytes = 16u << 20, .output_bytes = 1u << 20};
-  return most;
-}
-
-constexpr const char* probe_tools = R"([{"type":"function","function":{"name":"weir","description":"d",
-  "parameters":{"type":"object","properties":{"weirkey":{"type":"string","description":"d"}},
-  "required":["weirkey"]}}}])";
 
 constexpr std::string_view call_probes[] = {
     R"([{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"id":"abcdef123",
@@ -151,32 +117,6 @@ constexpr content_probe content_probes[] = {
       {"role":"assistant","content":"b"},{"role":"user","content":"c"}])"},
 };
 
-class prober {
- public:
-  prober(const jinja::program& p, const json::object& tokens) : program_(p), tokens_(tokens) {
-    for (const char* name : {"bos_token", "eos_token"})
-      if (!tokens_.contains(name)) tokens_[name] = "";
-  }
-
-  // The prompt; empty if the template fails or refuses.
-  std::string prompt_of(json::array messages, bool tools) const {
-    const json::object given{{"messages", std::move(messages)},
-                             {"tools", tools ? json::parse(probe_tools) : json::value()},
-                             {"documents", nullptr},
-                             {"add_generation_prompt", true}};
-    auto made = program_.render({given, tokens_, {}}, most_of_a_probe());
-    return made ? std::move(made->text) : std::string();
-  }
-
- private:
-  const jinja::program& program_;
-  json::object tokens_;
-};
-
-json::array messages_of(std::string_view text) {
-  return json::parse(json::string_view(text.data(), text.size())).as_array();
-}
-
 bool has(std::string_view text, std::string_view word) { return text.find(word) != text.npos; }
 
 std::string without_white(std::string text) {
@@ -190,7 +130,7 @@ bool reads_objects(std::string_view prompt) {
 }
 
 // True: texts stand in the prompt as they are, and objects do not.
-bool wants_texts(const prober& p) {
+bool wants_texts(const template_prober& p) {
   const std::string whole = fmt::format(R"({{"{}":"{}"}})", key_word, value_word);
   for (const std::string_view probe : call_probes) {
     json::array messages = messages_of(probe);
@@ -219,7 +159,7 @@ struct evidence {
   }
 };
 
-content form_of(std::string_view role, const prober& p, const message_forms& so_far) {
+content form_of(std::string_view role, const template_prober& p, const message_forms& so_far) {
   evidence seen;
   for (const content_probe& probe : content_probes) {
     if (probe.role != role) continue;
@@ -241,13 +181,27 @@ content form_of(std::string_view role, const prober& p, const message_forms& so_
 
 }  // namespace
 
+std::optional<json::string> joined_parts(const json::value& said) {
+  const auto* parts = said.if_array();
+  if (!parts) return std::nullopt;
+  json::string text;
+  for (const json::value& part : *parts) {
+    const auto* o = part.if_object();
+    const auto* piece = o ? o->if_contains("text") : nullptr;
+    if (!piece || !piece->is_string()) return std::nullopt;
+    if (&part != parts->data()) text += '\n';
+    text += piece->get_string();
+  }
+  return text;
+}
+
 content message_forms::of(std::string_view role) const noexcept {
   const auto at = std::ranges::find(roles, role);
   return at == roles.end() ? content::text : contents[static_cast<std::size_t>(at - roles.begin())];
 }
 
 message_forms forms_of(const jinja::program& p, const json::object& tokens) {
-  const prober by(p, tokens);
+  const template_prober by(p, tokens);
   message_forms calls, all;
   calls.arguments_as_text = all.arguments_as_text = wants_texts(by);
   for (std::size_t i = 0; i < message_forms::roles.size(); ++i)

@@ -10,8 +10,11 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/string.hpp>
+#include <boost/json/value.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "core/text/template/template.h"
@@ -39,6 +42,9 @@ struct message_forms {
 // The forms that a template reads. `tokens`: spelling of the special tokens by their names. A role whose
 // content the template never shows, or whose messages it refuses, has texts.
 message_forms forms_of(const jinja::program& p, const boost::json::object& tokens);
+
+// The text of a list of text parts, with a line feed between two; nullopt: the content is no such list.
+std::optional<boost::json::string> joined_parts(const boost::json::value& content);
 
 // Puts the messages into these forms. A content that is null or missing is empty. Arguments that are text
 // become the object that the text is: text that is no object, or is over the bounds, stays text, and text

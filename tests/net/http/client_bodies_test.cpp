@@ -75,7 +75,7 @@ TEST_CASE("clients: SillyTavern's text completion, with all its samplers off") {
     "xtc_threshold":0.1,"xtc_probability":0,"nsigma":0})";
   check_answered(c.post("/v1/completions", body),
                  {"max_new_tokens", "sampler_seed", "skew", "add_bos_token", "stopping_strings",
-                  "truncation_length", "include_reasoning", "api_type", "api_server", "nsigma"});
+                  "truncation_length", "api_type", "api_server", "nsigma"});
   // A sampler that is on would change the answer.
   const auto on = c.post("/v1/completions", R"({"prompt":"x","xtc_threshold":0.1,"xtc_probability":0.5})");
   CHECK(on.status == 400);
@@ -141,6 +141,37 @@ TEST_CASE("clients: the AI SDK's chat, with a schema, a tool's history and empty
         "function":{"name":"get","arguments":"{}"}}]},
       {"role":"tool","tool_call_id":"call_1","content":"{\"c\":18}"}]})"),
                  {});
+}
+
+TEST_CASE("clients: a system message in the middle that the template refuses is named in the answer") {
+  auto strict = calling_template();
+  strict.source =
+      "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('late') }}"
+      "{% endif %}{% endfor %}" +
+      strict.source;
+  server_options o;
+  o.owner.chat_template = std::make_shared<const actors::template_text>(strict);
+  server_fixture f(o);
+  http_client c(f.port());
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"get"}}],)";
+  for (const std::string& more : {std::string(), tools}) {
+    const auto body = [&](std::string_view fields) {
+      return fmt::format(R"({{"model":"sim","max_tokens":8,{}{}"messages":[{{"role":"user","content":"a"}},
+        {{"role":"assistant","content":"b"}},{{"role":"system","content":"c"}},
+        {{"role":"user","content":"d"}}]}})",
+                         more, fields);
+    };
+    const auto whole = c.post("/v1/chat/completions", body(""));
+    check_answered(whole, {"messages"});
+    CHECK_THAT(std::string(whole.json().at("warnings").at(0).at("message").as_string()),
+               Catch::Contains("no place for a message of the system behind other turns"));
+    check_streamed(c.post("/v1/chat/completions", body(R"("stream":true,)")), {"messages"});
+  }
+  const auto blocks = c.post("/v1/messages", R"({"model":"sim","max_tokens":8,"messages":[
+      {"role":"user","content":"a"},{"role":"system","content":"c"}]})");
+  INFO(blocks.body());
+  REQUIRE(blocks.status == 200);
+  CHECK(ignored_in(blocks.json()) == names{"messages"});
 }
 
 TEST_CASE("clients: lm-eval's loglikelihood has the logprobs of the prompt, in the older shape") {

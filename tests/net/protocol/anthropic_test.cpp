@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "core/text/chat/chat_template.h"
 #include "tests/support/answer_pieces.h"
 
 namespace weir::tests::anthropic_test {
@@ -182,8 +183,16 @@ TEST_CASE("anthropic: a bad body is refused naming the field") {
       {more(R"("thinking":{"type":"often"})"), "thinking", "thinking.type must be"},
       {more(R"("container":"c")"), "container", "container is not supported yet"},
       {more(R"("mcp_servers":[{}])"), "mcp_servers", "mcp_servers is not supported yet"},
-      {more(R"("context_management":{"edits":[]})"), "context_management",
-       "context_management is not supported yet"},
+      {more(R"("context_management":[])"), "context_management", "must be an object, not an array"},
+      {more(R"("thinking":{"type":"enabled","budget_tokens":5})"), "thinking.budget_tokens",
+       "thinking.budget_tokens must be below max_tokens, 5, not 5"},
+      {more(R"("thinking":{"type":"enabled","budget_tokens":-1})"), "thinking.budget_tokens",
+       "must be at least 0"},
+      {more(R"("thinking":{"type":"enabled","budget_tokens":2},"max_reasoning_tokens":3)"), "",
+       "are the same field"},
+      {more(R"("output_config":{"effort":5})"), "output_config.effort", "must be a string"},
+      {more(R"("output_config":{"task_budget":{}})"), "output_config",
+       "output_config.task_budget is not supported yet"},
       {more(R"("metadata":"me")"), "metadata", "metadata must be an object, not a string"},
       {more(R"("metadata":{"user_id":5})"), "metadata", "metadata.user_id must be a string, not a number"},
       {more(R"("service_tier":"fast")"), "service_tier", R"(service_tier must be "auto" or "standard_only")"},
@@ -205,9 +214,48 @@ TEST_CASE("anthropic: a bad body is refused naming the field") {
     const auto p = anthropic::parse(route::messages, r.body);
     REQUIRE(!p);
     CHECK(p.error().code == core::errc::invalid_param);
-    CHECK(p.error().param == r.param);
+    if (!r.param.empty()) CHECK(p.error().param == r.param);
     CHECK_THAT(p.error().message, Catch::Contains(r.says));
   }
+}
+
+TEST_CASE("anthropic: the line of Claude Code's that differs in every request is a constant") {
+  const auto prompt = [](std::string_view cch, bool blocks) {
+    const auto line = fmt::format("x-anthropic-billing-header: cc_version=2.1.232; cch={};", cch);
+    const auto system = blocks ? fmt::format(R"([{{"type":"text","text":"{}"}},
+        {{"type":"text","text":"You are","cache_control":{{"type":"ephemeral"}}}}])",
+                                             line)
+                               : fmt::format(R"("{}\nYou are")", line);
+    const auto p = message(hi, ",\"system\":" + system);
+    const auto made = core::chat_template::chatml()->render(said(p), {});
+    REQUIRE(made.has_value());
+    return made->text;
+  };
+  for (const bool blocks : {true, false}) {
+    CHECK(prompt("a1b2c", blocks) == prompt("00fff", blocks));
+    CHECK(prompt("a1b2c", blocks)
+              .starts_with("<|im_start|>system\nx-anthropic-billing-header: none\nYou are<|im_end|>"));
+  }
+  // Only such a line, at the beginning.
+  CHECK(json_of(said(message(hi, R"(,"system":"a x-anthropic-billing-header: b")"))).find(": b") !=
+        std::string::npos);
+}
+
+TEST_CASE("anthropic: what Claude Code sends beside the messages is taken, and named where it does nothing") {
+  const auto p =
+      message(hi, R"(,"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},
+      "thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"betas":["a"],"mcp_servers":[])");
+  const auto& c = said(p);
+  CHECK(c.variables.at("enable_thinking") == true);
+  CHECK(c.variables.at("reasoning_effort") == "high");
+  CHECK_FALSE(c.reasoning_effort);
+  std::vector<std::string> named;
+  for (const auto& w : p->all_warnings()) named.push_back(w.where);
+  CHECK(named == std::vector<std::string>{"betas", "context_management"});
+  CHECK(said(message(hi, R"(,"output_config":{"effort":"low"},
+      "chat_template_kwargs":{"reasoning_effort":"high"})"))
+            .variables.at("reasoning_effort") == "high");
+  CHECK(message(hi, R"(,"context_management":{})")->all_warnings().empty());
 }
 
 TEST_CASE("anthropic: names that come back in an error are no longer than 64 bytes") {

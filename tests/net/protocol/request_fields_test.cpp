@@ -110,6 +110,32 @@ TEST_CASE("request fields: fields of the template with a wrong value are refused
   for (const auto& r : rows) refused(r.fields, hi, r.param, r.says);
 }
 
+TEST_CASE("request fields: how reasoning is shown, and how long it may be") {
+  const auto both = [](const std::string& fields, auto check) {
+    for (const auto& r : {over_http(fields, hi), over_socket(fields, hi)}) {
+      INFO(fields << (r ? "" : r.error().message));
+      REQUIRE(r.has_value());
+      check(*r);
+    }
+  };
+  for (const auto format : {"auto", "deepseek", "separate"})
+    both(fmt::format(R"(,"reasoning_format":"{}")", format),
+         [](const auto& r) { CHECK(r.separate_reasoning); });
+  both(R"(,"reasoning_format":"none")", [](const auto& r) { CHECK_FALSE(r.separate_reasoning); });
+  both("", [](const auto& r) { CHECK((r.show_reasoning && !r.max_reasoning_tokens)); });
+  both(R"(,"include_reasoning":false)", [](const auto& r) { CHECK_FALSE(r.show_reasoning); });
+  for (const std::string name : {"max_reasoning_tokens", "thinking_token_budget"})
+    both(fmt::format(R"(,"{}":0)", name), [&](const auto& r) {
+      CHECK(r.max_reasoning_tokens == 0);
+      CHECK(r.max_reasoning_param == name);
+    });
+  both(R"(,"max_reasoning_tokens":7,"thinking_token_budget":7)",
+       [](const auto& r) { CHECK(r.max_reasoning_tokens == 7); });
+  refused(R"(,"max_reasoning_tokens":7,"thinking_token_budget":8)", hi, "", "are the same field");
+  refused(R"(,"max_reasoning_tokens":-1)", hi, "max_reasoning_tokens", "must be at least 0, not -1");
+  refused(R"(,"reasoning_format":"deepseek-legacy")", hi, "reasoning_format", "reasoning_format must be");
+}
+
 TEST_CASE("request fields: a raw prompt takes nothing that goes to the template") {
   for (const auto& [name, value] : {std::pair<std::string, std::string>{"tools", "[" + tool + "]"},
                                     {"documents", R"([{"text":"t"}])"},
