@@ -147,7 +147,7 @@ TEST_CASE("weir.v1 and Anthropic's messages have constraints, too") {
     CHECK(a->request.constraint->strict);
   }
   CHECK(message(R"("output_config":{})").has_value());
-  CHECK(message(R"("output_config":{"effort":"low"})").error().param == "output_config");
+  CHECK(message(R"("output_config":{"task_budget":{}})").error().param == "output_config");
   CHECK(message(R"("regex":"a")").error().param == "regex");
 }
 
