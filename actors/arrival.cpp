@@ -56,9 +56,28 @@ std::uint64_t bytes_of(const prompt_input& input) {
   return core::held_bytes(std::get<core::conversation>(input));
 }
 
+std::uint64_t constraint_bytes(const request& r) {
+  if (!r.constraint) return 0;
+  std::uint64_t sum = r.constraint->text.size();
+  for (const std::string& choice : r.constraint->choices) sum += choice.size();
+  return sum;
+}
+
+std::uint64_t tools_bytes(const request& r) {
+  std::uint64_t sum = 0;
+  for (const auto& t : r.tools.tools) sum += sizeof t + t.parameters.size() + t.grammar.size();
+  return sum;
+}
+
 // Of the lists that all jobs of a request share.
 std::uint64_t shared_bytes(const core::job& j) {
   return j.sampling.logit_bias.bytes() + j.stop_token_ids.bytes() + j.stop.bytes();
+}
+
+// What the answer's plan and constraint hold of the request's tools and constraint for a second time.
+std::uint64_t rules_bytes(const prepared_request& known, const request& r) {
+  return (known.answer ? tools_bytes(r) : 0) +
+         (known.constraint ? tools_bytes(r) + constraint_bytes(r) : 0);
 }
 
 // What a job has of its own: the prompt and the lists are shared.
@@ -151,12 +170,13 @@ core::result<plan> plan_of(arrival& a, core::turn& at) {
   return all;
 }
 
-// What is not enforced of the constraint, and what a chat template needed to be changed of the messages;
+// What is not done of the request, what is not enforced of the constraint, and what a chat template needed to be changed of the messages;
 // null: nothing.
-std::shared_ptr<const constraint_warnings> warnings_of(const plan& all, const request& asked) {
-  if (all.notes.empty()) return all.constraint.warnings;
-  constraint_warnings both;
-  if (const auto& unmet = all.constraint.warnings) both = *unmet;
+std::shared_ptr<const constraint_warnings> warnings_of(const plan& all, const request& asked,
+                                                       const prepared_request& known) {
+  if (all.notes.empty() && known.unmet.empty()) return all.constraint.warnings;
+  constraint_warnings both = known.unmet;
+  if (const auto& unmet = all.constraint.warnings) both.insert(both.end(), unmet->begin(), unmet->end());
   for (const std::string& note : all.notes) both.push_back({asked.input_param, note});
   return std::make_shared<const constraint_warnings>(std::move(both));
 }
@@ -208,6 +228,11 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
   return *why;
 }
 
+// What the name of a field in an error of the constraint begins with. Rules of a whole answer have whole names.
+std::string blamed_param(const arrival& a) {
+  return a.prepared.constraint ? std::string() : a.asked.constraint_param;
+}
+
 // The mailbox has room for all jobs that admission lets in, so only a wrong count in this program leads here.
 core::error mailbox_is_full() { return overloaded(1, "the mailbox of the model's owner is full"); }
 
@@ -219,12 +244,8 @@ core::error no_memory_for_clients() {
 
 std::uint64_t input_bytes(const request& r) {
   std::uint64_t sum = bytes_of(r.input);
-  if (r.constraint) {
-    sum += r.constraint->text.size();
-    for (const std::string& choice : r.constraint->choices) sum += choice.size();
-  }
   for (const prompt_input& input : r.more_inputs) sum += sizeof input + bytes_of(input);
-  for (const auto& t : r.tools.tools) sum += sizeof t + t.parameters.size() + t.grammar.size();
+  sum += constraint_bytes(r) + tools_bytes(r);
   for (const std::string& s : r.stop) sum += sizeof s + s.size();
   sum += r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
   sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
@@ -257,19 +278,26 @@ bool arrival::prepare(core::turn& at) {
     return false;
   }
   prepared = std::move(*known);
-  if (!prepared.prompt || memory.resize(memory.bytes() + prepared.prompt->text.size())) return true;
+  const std::uint64_t text = prepared.prompt ? prepared.prompt->text.size() : 0;
+  if (memory.resize(memory.bytes() + text + rules_bytes(prepared, asked))) return true;
   refuse(no_memory_for_clients());
   return false;
 }
 
+const core::grammar::constraint_text* arrival::wanted() const {
+  if (prepared.constraint) return &*prepared.constraint;
+  return asked.constraint ? &*asked.constraint : nullptr;
+}
+
 bool arrival::constraint_is_ready() {
-  if (!asked.constraint || constraint) return true;
-  constraint = model->constraints->known(*asked.constraint, asked.constraint_param);
+  const auto* text = wanted();
+  if (!text || constraint) return true;
+  constraint = model->constraints->known(*text, blamed_param(*this));
   return constraint.has_value();
 }
 
 bool arrival::compile_constraint(core::turn& at, std::function<void()> settled) {
-  constraint = model->constraints->get(*asked.constraint, asked.constraint_param, at, std::move(settled));
+  constraint = model->constraints->get(*wanted(), blamed_param(*this), at, std::move(settled));
   return constraint.has_value();
 }
 
@@ -290,7 +318,7 @@ void arrival::bring_in(core::turn& at) {
   for (const made& m : all->jobs)
     m.prompt->counts(admission, static_cast<std::uint32_t>(m.job.prompt.size()));
   const auto shared = std::make_shared<const core::memory_hold>(memory.split(all->shared));
-  const auto warnings = warnings_of(*all, asked);
+  const auto warnings = warnings_of(*all, asked, prepared);
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
     s->open_queue();

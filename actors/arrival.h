@@ -55,10 +55,12 @@ struct arrival {
   // Finds out what is known of the answer before its prompt is tokenised. false: the request was refused, or
   // nobody waits for it. To be called first.
   bool prepare(core::turn& at);
+  // What the answers may be; null: anything. REQUIRES: prepare() has returned true.
+  const core::grammar::constraint_text* wanted() const;
   // Whether no constraint has to be compiled: there is none, or it was compiled or refused before.
   bool constraint_is_ready();
   // Compiles the constraint. false: another request's task compiles it, and calls `settled` at the end; then
-  // call this again. REQUIRES: the request has a constraint.
+  // call this again. REQUIRES: wanted().
   bool compile_constraint(core::turn& at, std::function<void()> settled);
 
   // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <random>
 
+#include "core/grammar/calls.h"
 #include "core/sample/logprobs.h"
 #include "core/text/answer/find_format.h"
 
@@ -180,6 +181,45 @@ result<void> take_logprobs(const request& r, const served_model& m, core::job& j
   return {};
 }
 
+// What is asked of an answer beside its text: calls, and an end of reasoning. Empty where nothing is. `unmet`
+// gets what cannot be done.
+result<core::grammar::call_rules> rules_of(const request& r, const served_model& m, bool separate,
+                                           constraint_warnings& unmet) {
+  core::grammar::call_rules out;
+  const auto& format = m.answers[r.tools.any()]->format();
+  if (r.max_reasoning_tokens) {
+    constexpr double most = std::numeric_limits<std::uint32_t>::max();
+    std::uint32_t tokens = 0;
+    const auto name = r.max_reasoning_param.c_str();
+    if (auto ok = take(name, {0, most}, r.max_reasoning_tokens, tokens); !ok) return ok.error();
+    if (tokens < m.context) out.max_reasoning_tokens = tokens;  // else the context ends first
+    if (!format.has_reasoning())
+      unmet.push_back({name, fmt::format("no reasoning can be told from the answers of {}", m.name)});
+  }
+  // A constraint on the text alone needs no rules: the constraint is the whole answer.
+  if (!r.tools.any() && !separate && !out.max_reasoning_tokens) return out;
+  out.format = r.tools.any() ? format.calls.name : std::string_view();
+  out.reasoning = format.reasoning;
+  out.messages = format.messages;
+  out.tools = r.tools;
+  out.text = r.constraint;
+  out.text_param = r.constraint_param;
+  out.budget_param = r.max_reasoning_param;
+  return out;
+}
+
+std::shared_ptr<const core::answer_plan> plan_of(const request& r,
+                                                 std::shared_ptr<const core::known_format> format, bool calls,
+                                                 bool begins_in_reasoning) {
+  auto plan = std::make_shared<core::answer_plan>();
+  plan->format = std::move(format);
+  if (calls) plan->tools = r.tools.tools;
+  plan->separate_reasoning = r.separate_reasoning;
+  plan->begins_in_reasoning = begins_in_reasoning;
+  plan->calls_only = r.tools.how == core::tool_wishes::choice::required;
+  return plan;
+}
+
 }  // namespace
 
 std::chrono::local_seconds local_now() {
@@ -193,30 +233,35 @@ result<prepared_request> prepare(const request& r, const served_model& m, core::
                                  std::chrono::local_seconds now) {
   prepared_request out;
   const auto* said = std::get_if<core::conversation>(&r.input);
-  const bool calls = said && r.tools.any() && r.tools.how != core::tool_wishes::choice::none;
+  if (!said) {
+    if (!r.max_reasoning_tokens) return out;
+    return bad_param(r.max_reasoning_param, "{} goes with messages, not with a raw prompt",
+                     r.max_reasoning_param);
+  }
+  const bool calls = r.tools.any() && r.tools.how != core::tool_wishes::choice::none;
   const auto& known = m.answers[calls];
-  if (!said || !known || m.chat->fault()) return out;
+  if (!known || m.chat->fault()) return out;
   const auto& format = known->format();
   if (calls && !format.has_calls())
     return bad_param(r.tools_param, "{}: the chat template of {} has no known tool format", r.tools_param,
                      m.name);
-  if (!calls && !(r.separate_reasoning && format.has_reasoning())) return out;
-  if (!r.show_reasoning && format.has_reasoning())
+  const bool separate = r.separate_reasoning && format.has_reasoning();
+  if (separate && !r.show_reasoning)
     return bad_param("include_reasoning", "include_reasoning false is not supported yet");
-  if (r.max_reasoning_tokens)
-    return bad_param(r.max_reasoning_param, "{} is not supported yet", r.max_reasoning_param);
-  if (calls && r.tools.how == core::tool_wishes::choice::required)
-    return bad_param("tool_choice", "tool_choice: calls that are required are not supported yet");
+  auto rules = rules_of(r, m, separate, out.unmet);
+  if (!rules) return rules.error();
+  const bool constrained = core::grammar::needs_constraint(*rules);
+  if (!calls && !separate && !constrained) return out;
   auto made = m.chat->render(*said, now, limits_of_a_rendering(at), &out.notes);
   if (!made) return blaming(made.error(), r);
-  auto plan = std::make_shared<core::answer_plan>();
-  plan->format = known;
-  if (calls) plan->tools = r.tools.tools;
-  plan->separate_reasoning = r.separate_reasoning;
-  plan->begins_in_reasoning = core::ends_in_reasoning(*made, format);
-  plan->calls_only = r.tools.how == core::tool_wishes::choice::required;
+  rules->begins_in_reasoning = core::ends_in_reasoning(*made, format);
+  if (calls || separate) out.answer = plan_of(r, known, calls, rules->begins_in_reasoning);
+  if (constrained) {
+    auto& whole = out.constraint.emplace();
+    whole.what = core::grammar::constraint_text::kind::answer;
+    whole.answer = std::make_shared<const core::grammar::call_rules>(std::move(*rules));
+  }
   out.prompt = std::move(*made);
-  out.answer = std::move(plan);
   return out;
 }
 

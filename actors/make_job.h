@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "actors/constraint_store.h"
 #include "actors/request.h"
 #include "actors/served_model.h"
 #include "core/error.h"
@@ -33,6 +34,9 @@ struct prepared_request {
   std::optional<core::jinja::rendering> prompt;     // of a conversation whose answer has parts
   std::vector<std::string> notes;                   // of its rendering, as chat_template::render() has them
   std::shared_ptr<const core::answer_plan> answer;  // null: the answer is one text
+  // What the answer may be, where calls or reasoning have a part in that; unset: as the request says.
+  std::optional<core::grammar::constraint_text> constraint;
+  constraint_warnings unmet;  // of what the request asks of calls and reasoning
 };
 // Renders the conversation of a request whose answer has parts. Errors name the field that is wrong: tools
 // that the model's template has no format for, or what take_prompt() says.

@@ -35,6 +35,7 @@ struct model_entry {
   std::uint32_t context = 0, vocab_size = 0;  // context: most tokens of a sequence
   std::string device;                         // cpu, reference, sim, cuda:0
   std::string no_messages;                    // why messages are refused; empty: they are taken
+  std::shared_ptr<const core::chat_template> chat;  // never null
 };
 
 // Memory of one device: the bytes that models take of it, and its total and free bytes.

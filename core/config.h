@@ -72,6 +72,7 @@ struct client_settings {
   std::size_t body_bytes = 2 * 1024 * 1024;
   std::size_t json_depth = 16;
   bool strict_fields = false;
+  std::string reasoning_field = "reasoning_content";
   std::chrono::milliseconds handshake{5'000};
   std::chrono::milliseconds authenticate{10'000};
   std::chrono::milliseconds write_time{10'000};
@@ -278,6 +279,10 @@ void visit_settings(client_settings& s, V&& v) {
   limits({"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
   limits({"strict-fields", "refuse unknown fields of HTTP bodies, instead of naming them in `warnings`", ""},
           s.strict_fields);
+  network({"reasoning-field",
+           "where chats have the model's reasoning: reasoning_content, reasoning, or both with a comma between",
+           "NAME[,NAME]"},
+          s.reasoning_field);
   limits({"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
          s.handshake);
   limits({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);

@@ -14,6 +14,7 @@
 #include "net/http/http_session.h"
 #include "net/hub.h"
 #include "net/lasting_coroutine.h"
+#include "net/protocol/openai.h"
 
 namespace weir::net {
 
@@ -137,6 +138,8 @@ core::result<void> server::parts::listen() {
   const server_options& o = all->options;
   const auto address = parse_listen(o.listen);
   if (!address) return address.error();
+  if (auto fields = openai::reasoning_fields(o.limits.reasoning_field); !fields)
+    return core::bad_param("reasoning-field", "--reasoning-field: {}", fields.error().message);
   if (auto listens = main.begin(*address, "listen", o.listen); !listens || o.metrics_listen.empty())
     return listens;
   const auto beside = parse_metrics_listen(o.metrics_listen);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/grammar/calls.h"
-#include "core/grammar/process_seed.h"
+#include "core/process_seed.h"
 
 namespace weir::core::grammar {
 namespace {
@@ -55,6 +55,7 @@ class key_text {
       for (const std::string* s : {&t.name, &t.parameters, &t.grammar, &t.syntax, &t.param}) add(*s);
       add_number(static_cast<std::uint64_t>(t.what));
       add_number(t.strict);
+      add_number(t.enforced);
     }
     add_number(a.text.has_value());
     if (a.text) add_constraint(*a.text);

@@ -23,8 +23,9 @@ bool has_reasoning(const call_rules& r) { return !r.reasoning.close.empty() || r
 // Whether calls, where the model writes some, have to follow rules.
 bool constrains_calls(const call_rules& r) {
   if (r.format.empty() || r.tools.how == choice::none || !r.tools.any()) return false;
-  const bool strict = std::ranges::any_of(r.tools.tools, &tool_definition::strict);
-  return r.tools.how == choice::required || strict || !r.tools.parallel || r.text.has_value();
+  const bool enforced =
+      std::ranges::any_of(r.tools.tools, [](const auto& t) { return t.strict || t.enforced; });
+  return r.tools.how == choice::required || enforced || !r.tools.parallel || r.text.has_value();
 }
 
 bool writes_json(const constraint_text& c) {

@@ -50,10 +50,11 @@ u64 useful_pages(const pool_needs& p, memory_kind kind) {
 // The pages of --kv-tokens. Error: does_not_fit.
 result<u64> asked_pages(const pool_needs& p) {
   const u64 pages = pages_for(p.kv_tokens), one = page_bytes(p);
+  const u64 most = one == 0 ? unmapped_pages : most_pages;
   u64 bytes = 0;
-  if (pages > most_pages || __builtin_mul_overflow(pages, one, &bytes))
+  if (pages > most || __builtin_mul_overflow(pages, one, &bytes))
     return make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most", p.kv_tokens,
-                      pages, most_pages);
+                      pages, most);
   return pages;
 }
 

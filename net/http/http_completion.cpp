@@ -57,7 +57,8 @@ std::string_view take_piece(std::string_view& text) {
 // those of openai::event_writer.
 struct openai_encoder {
   openai::dialect dialect;
-  bool with_ids;  // events have token ids
+  std::vector<std::string_view> reasoning;  // as in openai::answer_head
+  bool with_ids;                            // events have token ids
   bool include_usage;
   bool prompt_logprobs, prompt_alone;   // as in openai::parsed_request
   std::optional<std::uint32_t> scores;  // likeliest tokens beside each of the prompt's, with `echo`
@@ -66,8 +67,9 @@ struct openai_encoder {
   std::string model;  // named by the client; for an answer that was cancelled before a model took it
   std::vector<core::grammar::warning> ignored;
 
-  explicit openai_encoder(openai::dialect d, const openai::parsed_request& p)
+  openai_encoder(openai::dialect d, const openai::parsed_request& p, std::string_view reasoning_fields)
       : dialect(d),
+        reasoning(*openai::reasoning_fields(reasoning_fields)),
         with_ids(p.return_token_ids),
         include_usage(p.include_usage),
         prompt_logprobs(p.prompt_logprobs),
@@ -85,6 +87,7 @@ struct openai_encoder {
     head.created_s = created_s;
     head.model = first.model.empty() ? model : first.model;
     head.fingerprint = first.fingerprint;
+    head.reasoning = reasoning;
     head.warnings = ignored;
     head.warnings.insert(head.warnings.end(), first.warnings.begin(), first.warnings.end());
     return head;
@@ -255,7 +258,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, std::string body
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  const openai_encoder encoder(d, *parsed);
+  const openai_encoder encoder(d, *parsed, l.reasoning_field);
   const answer_wishes how{parsed->stream, parsed->outlives};
   const bool chat = d == openai::dialect::chat;
   submitted all =

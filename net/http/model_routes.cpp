@@ -107,6 +107,13 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
   return no_such_model(name);
 }
 
+// `m`: null: of no model.
+reply props_of(const shown_models::one* m, bool router) {
+  const bool served = m && m->served;
+  return json_reply(props_body(m ? &m->status : nullptr,
+                               served ? std::string_view(m->served->chat->source()) : std::string_view(), router));
+}
+
 reply model_props(hub& h, const std::string& name, const bearer& from) {
   const shown_models shown(h, from);
   if (name.empty()) {
@@ -115,12 +122,12 @@ reply model_props(hub& h, const std::string& name, const bearer& from) {
     };
     const auto first = std::ranges::find_if(shown.all, is_ready);
     const bool one = std::ranges::count_if(shown.all, is_ready) == 1;
-    return json_reply(props_body(one ? &first->status : nullptr, true));
+    return props_of(one ? &*first : nullptr, true);
   }
   const auto named = [&](const auto& m) { return m.name() == name; };
   const auto at = std::ranges::find_if(shown.all, named);
   if (at == shown.all.end()) return no_such_model(name);
-  return json_reply(props_body(&at->status, false));
+  return props_of(&*at, false);
 }
 
 reply list_all_models(hub& h) {

@@ -153,7 +153,7 @@ void append_removal_event(std::string& out, std::string_view model) {
   ((out += "data: ") += object) += "\n\n";
 }
 
-std::string props_body(const actors::model_status* m, bool router) {
+std::string props_body(const actors::model_status* m, std::string_view chat_template, bool router) {
   const std::uint32_t context = m ? m->context : 0;
   std::string out;
   append_object(out, [&] {
@@ -165,6 +165,7 @@ std::string props_body(const actors::model_status* m, bool router) {
     }
     append_object(out, "default_generation_settings", [&] { append_count(out, "n_ctx", context); });
     append_count(out, "n_ctx", context);
+    if (!chat_template.empty()) append_text(out, "chat_template", chat_template);
     append_key(out, "modalities");
     out += R"({"vision":false,"audio":false})";
   });

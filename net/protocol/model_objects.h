@@ -31,8 +31,9 @@ void append_listed(std::string& out, const actors::model_status& m, const actors
 void append_model_event(std::string& out, const actors::model_status& m);
 void append_removal_event(std::string& out, std::string_view model);
 
-// The body of /props. `m`: the model that it is about; null: none. `router`: no model was named, so that it
-// is about the server, too; clients of llama.cpp know by `role` that they may ask for models.
-std::string props_body(const actors::model_status* m, bool router);
+// The body of /props. `m`: the model that it is about; null: none. `chat_template`: the text of its template.
+// `router`: no model was named, so that it is about the server, too; clients of llama.cpp know by `role` that
+// they may ask for models.
+std::string props_body(const actors::model_status* m, std::string_view chat_template, bool router);
 
 }  // namespace weir::net

@@ -76,11 +76,16 @@ std::string_view finish_reason(const actors::outcome& how);
 // Id of the answer whose first choice is this job: `chatcmpl-` or `cmpl-` and the job's id.
 std::string id_of(dialect d, const core::job_id& first);
 
+// The members of a chat's message and of its deltas that have the model's reasoning: `reasoning_content`,
+// `reasoning`, or both, from a text with commas between them. Error: invalid_param.
+core::result<std::vector<std::string_view>> reasoning_fields(std::string_view names);
+
 // What all parts of an answer repeat.
 struct answer_head {
   std::string id;
   std::int64_t created_s = 0;      // Unix time in s
   std::string model, fingerprint;  // an empty fingerprint is null
+  std::vector<std::string_view> reasoning = {"reasoning_content"};  // fields that have it; constants
   // Unknown fields of the request, and the parts of its constraint that are not enforced. A stream sends this
   // list at the beginning of its first choice.
   std::vector<core::grammar::warning> warnings;
@@ -144,6 +149,7 @@ class event_writer {
   dialect dialect_;
   bool include_usage_;
   std::uint32_t n_;
+  std::vector<std::string_view> reasoning_;
   std::string head_;  // the start of every event: `data: {"id":…,"model":…,"choices":[`
   std::vector<core::grammar::warning> warnings_;
 };

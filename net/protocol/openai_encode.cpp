@@ -94,7 +94,8 @@ void append_call_head(std::string& out, const core::answer_call& c) {
 }
 
 // The parts of an answer that was taken apart, as members of its message.
-void append_parts(growing_body& out, const actors::token_log& log) {
+void append_parts(growing_body& out, const actors::token_log& log,
+                  std::span<const std::string_view> reasoning_names) {
   std::vector<std::string_view> text, reasoning;
   std::vector<actors::part_piece> calls;
   log.each_part(0, log.whole(), [&](const actors::part_piece& p) {
@@ -105,8 +106,9 @@ void append_parts(growing_body& out, const actors::token_log& log) {
   if (text.empty() && calls.empty()) text.emplace_back();
   append_joined(out, text);
   out.text += R"(,"refusal":null)";
-  if (!reasoning.empty()) {
-    append_key(out.text, "reasoning_content");
+  for (const auto name : reasoning_names) {
+    if (reasoning.empty()) break;
+    append_key(out.text, name);
     append_joined(out, reasoning);
   }
   if (calls.empty()) return;
@@ -123,12 +125,12 @@ void append_parts(growing_body& out, const actors::token_log& log) {
 }
 
 // Appends the members of a choice that follow its index.
-void append_choice(growing_body& out, dialect d, const choice& c) {
+void append_choice(growing_body& out, const answer_head& head, dialect d, const choice& c) {
   const bool chat = d == dialect::chat;
   const std::uint32_t shown = c.prompt_alone ? 0 : c.log->whole();
   if (c.log->is_parted()) {
     out.text += R"(,"message":{"role":"assistant","content":)";
-    append_parts(out, *c.log);
+    append_parts(out, *c.log, head.reasoning);
     out.text += R"(},"logprobs":)";
   } else {
     out.text += chat ? R"(,"message":{"role":"assistant","content":")" : R"(,"text":")";
@@ -179,6 +181,21 @@ std::string_view finish_reason(const actors::outcome& how) {
   return "error";
 }
 
+core::result<std::vector<std::string_view>> reasoning_fields(std::string_view names) {
+  static constexpr std::string_view known[] = {"reasoning_content", "reasoning"};
+  std::vector<std::string_view> out;
+  for (std::string_view rest = names; out.empty() || !rest.empty();) {
+    const auto name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    const auto at = std::ranges::find(known, name);
+    if (at == std::end(known) || std::ranges::find(out, name) != out.end())
+      return core::bad_param("", "'{}' is not reasoning_content, reasoning, or both with a comma between",
+                             names);
+    out.push_back(*at);
+  }
+  return out;
+}
+
 std::string id_of(dialect d, const core::job_id& first) {
   return (d == dialect::chat ? "chatcmpl-" : "cmpl-") + first.text();
 }
@@ -203,7 +220,7 @@ body_parts response_body(dialect d, const answer_head& head, std::span<const cho
   for (const choice& c : choices) {
     out.text += used.empty() ? "{" : ",{";
     append_int(out.text, "index", static_cast<std::int64_t>(used.size()));
-    append_choice(out, d, c);
+    append_choice(out, head, d, c);
     used.push_back(c.how);
   }
   out.text += ']';
@@ -219,6 +236,7 @@ event_writer::event_writer(dialect d, const answer_head& head, bool include_usag
     : dialect_(d), include_usage_(include_usage), n_(n), head_("data: ") {
   append_head(head_, d == dialect::chat ? "chat.completion.chunk" : "text_completion", head);
   warnings_ = head.warnings;
+  reasoning_ = head.reasoning;
 }
 
 void event_writer::open(std::string& out, std::uint32_t index, std::string_view prompt) const {
@@ -249,9 +267,12 @@ void event_writer::event(std::string& out, std::uint32_t index, const actors::pa
   if (dialect_ != dialect::chat) {
     append_text(out, "text", part.text);
   } else if (part.kind != core::part_kind::call) {
-    out +=
-        part.kind == core::part_kind::text ? R"(,"delta":{"content":)" : R"(,"delta":{"reasoning_content":)";
-    append_json_string(out, part.text);
+    static constexpr std::string_view content[] = {"content"};
+    out += R"(,"delta":{)";
+    for (const auto name : part.kind == core::part_kind::text ? std::span(content) : std::span(reasoning_)) {
+      append_key(out, name);
+      append_json_string(out, part.text);
+    }
     out += '}';
   } else {
     const core::answer_call& call = calls[part.call];

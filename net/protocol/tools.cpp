@@ -104,6 +104,8 @@ core::result<read_tool> read_function(const json::object& o, const std::string& 
     const auto strict = read_bool(at + ".strict", *v);
     if (!strict) return strict.error();
     out.what.strict = *strict;
+  } else {
+    out.what.enforced = by.d == tool_dialect::responses;  // as OpenAI's Responses have it
   }
   // Anthropic's clients send no type of a tool, and chat templates read `parameters` alone.
   out.shown = function_of(out.what.name, *description, std::move(schema));
@@ -288,6 +290,7 @@ core::result<void> read_choice(const json::value& v, core::tool_wishes& w) {
   const auto name = named_in(*o);
   if (!name) return name.error();
   w.how = choice::required;
+  w.parallel = false;  // this call, and no other
   return keep(w, {*name});
 }
 
@@ -309,9 +312,6 @@ core::result<void> read_tools(const json::object& body, tool_dialect d, actors::
   }
   if (const auto* v = given(body, "tool_choice"))
     if (auto read = read_choice(*v, wishes); !read) return read.error();
-  for (const auto& t : wishes.tools)
-    if (t.strict && wishes.how != choice::none)
-      dropped.push_back({t.param, "strict is not enforced yet: arguments are as the model writes them"});
   if (shown.empty()) {
     if (wishes.how == choice::required) return bad_param("tool_choice", "tool_choice: there are no tools");
     return {};

@@ -82,6 +82,23 @@ function over_socket(url, model, all) {
   });
 }
 
+// Loads a model and unloads it, again and again. Resolves with the number of times.
+async function visits(url, source, over) {
+  const order = async (method, path, body) => {
+    const answer = await fetch(`${url}/v1/admin/models${path}`, {
+      method,
+      headers: { "content-type": "application/json" },
+      body: body && JSON.stringify(body),
+    });
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.text()}`);
+  };
+  for (let n = 0; ; ++n) {
+    if (n > 0 && over()) return n;
+    await order("POST", "", { name: "guest", source, kv_tokens: 1024 });
+    await order("DELETE", "/guest");
+  }
+}
+
 for (const device of ["reference", "cpu"]) {
   describe(`golden models on ${device}`, { skip }, () => {
     let server;
@@ -115,5 +132,20 @@ for (const device of ["reference", "cpu"]) {
         assert.deepEqual(JSON.parse(stdout).token_ids, c.ids);
       });
     }
+
+    test("all models at once, twice each, while another one comes and goes", async () => {
+      let over = false;
+      const guests = visits(server.url, basename(tested.at(-1)), () => over);
+      const cut = (folder) => cases(folder).filter((c) => c.ids.length > 0);
+      const answers = tested.flatMap((folder) => {
+        const all = cut(folder);
+        return [0, 1].map(async () => {
+          const got = await over_socket(server.url, basename(folder), all);
+          assert.deepEqual(got, all.map((c) => c.ids), basename(folder));
+        });
+      });
+      await Promise.all(answers).finally(() => (over = true));
+      assert.ok((await guests) > 0);
+    });
   });
 }

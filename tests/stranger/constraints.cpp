@@ -65,6 +65,8 @@ std::string counted_schema(random_source& draw) {
   return draw.pick(some);
 }
 
+}  // namespace
+
 std::string hostile_schema(random_source& draw) {
   static constexpr std::size_t depths[] = {8, 31, 63, 64, 65, 5000};
   static constexpr std::size_t lengths[] = {100, 1000, 20'000};
@@ -100,6 +102,8 @@ std::string hostile_schema(random_source& draw) {
       return counted_schema(draw);
   }
 }
+
+namespace {
 
 std::string hostile_expression(random_source& draw) {
   const std::string n = number(large(draw));

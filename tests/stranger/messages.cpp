@@ -3,6 +3,7 @@
 #include "tests/stranger/bytes.h"
 #include "tests/stranger/constraints.h"
 #include "tests/stranger/json_text.h"
+#include "tests/stranger/tools.h"
 
 namespace weir::stranger {
 namespace {
@@ -15,11 +16,12 @@ std::string words(random_source& draw, std::size_t n) {
   return text;
 }
 
-std::string conversation_list(random_source& draw) {
+std::string conversation_list(random_source& draw, bool with_calls = false) {
   static const std::string roles[] = {"system", "user", "assistant"};
   std::string out = "[";
+  if (with_calls) out += called_turns(draw);
   for (std::size_t n = draw.between(1, 4); n > 0; --n) {
-    if (out.size() > 1) out += ',';
+    if (out.back() == '}') out += ',';
     out += object({{"role", quoted(draw.pick(roles))}, {"content", quoted(words(draw, draw.between(0, 8)))}});
   }
   return out + ']';
@@ -66,6 +68,21 @@ std::vector<field> http_fields(random_source& draw, job_shape shape, field input
   return fields;
 }
 
+// A chat, now and then with tools.
+std::vector<field> chat_fields(random_source& draw, job_shape shape) {
+  const bool tools = shape.max_tokens != endless_tokens && draw.chance(25);
+  auto fields = http_fields(draw, shape, {"messages", conversation_list(draw, tools && draw.chance(50))});
+  if (tools) add(fields, tool_fields(draw, tool_names::chat));
+  return fields;
+}
+
+// A response, mostly with tools.
+std::vector<field> response_fields(random_source& draw, job_shape shape) {
+  auto fields = http_fields(draw, shape, {"input", draw.chance(50) ? quoted(words(draw, 4)) : conversation_list(draw)});
+  if (draw.chance(70)) add(fields, tool_fields(draw, tool_names::responses));
+  return fields;
+}
+
 // The fields of a job on Anthropic's route, which has other names for some of them.
 std::vector<field> message_fields(random_source& draw, job_shape shape) {
   std::vector<field> fields = {{"messages", conversation_list(draw)},
@@ -75,6 +92,8 @@ std::vector<field> message_fields(random_source& draw, job_shape shape) {
   if (draw.chance(30)) fields.push_back({"stop_sequences", "[\"zzz\"]"});
   if (draw.chance(30)) fields.push_back({"metadata", object({{"user_id", quoted(words(draw, 4))}})});
   if (draw.chance(15)) add(fields, easy_constraint(draw, constraint_names::anthropic));
+  if (shape.max_tokens != endless_tokens && draw.chance(25))
+    add(fields, tool_fields(draw, tool_names::messages));
   if (shape.stream) fields.push_back({"stream", "true"});
   if (shape.lasting) fields.push_back({"on_disconnect", "\"continue\""});
   return fields;
@@ -82,9 +101,12 @@ std::vector<field> message_fields(random_source& draw, job_shape shape) {
 
 std::vector<field> create_fields(random_source& draw, std::string_view lane, job_shape shape) {
   std::vector<field> fields = job_fields(draw, shape);
+  const bool tools = shape.max_tokens != endless_tokens && draw.chance(20);
   const std::string inputs[] = {quoted(words(draw, 4)), conversation_list(draw), number_list(draw, 5, 200)};
+  const std::string& input = tools ? inputs[1] : draw.pick(inputs);
   fields.insert(fields.begin(),
-                {{"type", "\"response.create\""}, {"id", quoted(lane)}, {"input", draw.pick(inputs)}});
+                {{"type", "\"response.create\""}, {"id", quoted(lane)}, {"input", input}});
+  if (tools) add(fields, tool_fields(draw, tool_names::chat));
   if (draw.chance(30)) fields.push_back({"on_disconnect", draw.chance(50) ? "\"cancel\"" : "\"continue\""});
   if (draw.chance(30)) fields.push_back({"timing", "true"});
   if (draw.chance(10)) fields.push_back({"priority", "3"});
@@ -103,17 +125,19 @@ struct shaped {
 
 shaped any_request(random_source& draw) {
   const job_shape shape{draw.between(1, 64), draw.chance(50), draw.chance(20)};
-  switch (draw.below(6)) {
+  switch (draw.below(7)) {
     case 0:
       return {"/v1/completions", http_fields(draw, shape, {"prompt", quoted(words(draw, draw.below(40)))})};
     case 1:
-      return {"/v1/chat/completions", http_fields(draw, shape, {"messages", conversation_list(draw)})};
+      return {"/v1/chat/completions", chat_fields(draw, shape)};
     case 2:
       return {"/v1/tokenize", {{"text", quoted(words(draw, 20))}, {"add_special", "true"}}};
     case 3:
       return {"/v1/messages", message_fields(draw, shape)};
     case 4:
       return {"/v1/messages/count_tokens", message_fields(draw, shape)};
+    case 5:
+      return {"/v1/responses", response_fields(draw, shape)};
     default:
       return {"/v1/detokenize", {{"ids", number_list(draw, draw.below(50), 300)}}};
   }
@@ -127,7 +151,7 @@ body completion(random_source& draw, job_shape shape) {
 }
 
 body chat(random_source& draw, job_shape shape) {
-  return {"/v1/chat/completions", object(http_fields(draw, shape, {"messages", conversation_list(draw)}))};
+  return {"/v1/chat/completions", object(chat_fields(draw, shape))};
 }
 
 body message(random_source& draw, job_shape shape) {

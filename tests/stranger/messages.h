@@ -29,7 +29,7 @@ inline constexpr std::size_t endless_tokens = 120'000;
 body completion(random_source& draw, job_shape shape);
 body chat(random_source& draw, job_shape shape);
 body message(random_source& draw, job_shape shape);
-body honest_body(random_source& draw);   // any of the six routes
+body honest_body(random_source& draw);   // any of the seven routes
 body hostile_body(random_source& draw);  // the same, spoiled
 
 // A job with a constraint, mostly a hostile one.

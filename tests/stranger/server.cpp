@@ -17,6 +17,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/stranger/tools.h"
+
 namespace weir::stranger {
 namespace {
 
@@ -29,7 +31,8 @@ constexpr off_t words_most = 1024 * 1024;
 
 // Every time that a client can make the server wait is short, so that what a round leaves behind is gone
 // soon.
-std::vector<std::string> command_of(const options& o, const std::string& key_file) {
+std::vector<std::string> command_of(const options& o, const std::string& key_file,
+                                    const std::string& template_file) {
   std::vector<std::string> c = {
       o.weir,      "serve", "--listen",          "127.0.0.1:0", "--handshake-ms", "1000",
       "--auth-ms", "1000",  "--detach-grace-ms", "500",         "--write-ms",     "1000",
@@ -39,6 +42,7 @@ std::vector<std::string> command_of(const options& o, const std::string& key_fil
       o.model == "sim" ? std::vector<std::string>{"--device", "sim:rate=2000"}
                        : std::vector<std::string>{"--model", o.model, "--device", "cpu", "--threads", "1"};
   c.insert(c.end(), device.begin(), device.end());
+  c.insert(c.end(), {"--chat-template", template_file});
   if (!key_file.empty()) c.insert(c.end(), {"--api-key-file", key_file});
   return c;
 }
@@ -48,15 +52,20 @@ void bound(decltype(RLIMIT_AS) what, std::size_t most) {
   setrlimit(what, &r);
 }
 
-std::string write_keys(const target& t) {
-  char path[] = "/tmp/stranger-keys-XXXXXX";
+// The path of a new file with this text.
+std::string write_file(std::string_view text) {
+  char path[] = "/tmp/stranger-XXXXXX";
   const int fd = mkstemp(path);
-  std::string text;
-  for (const auto& k : t.keys) text += k + "\n";
-  text += t.admin_key + " admin\n";
   const bool whole = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (fd >= 0) close(fd);
   return whole ? path : "";
+}
+
+std::string write_keys(const target& t) {
+  std::string text;
+  for (const auto& k : t.keys) text += k + "\n";
+  text += t.admin_key + " admin\n";
+  return write_file(text);
 }
 
 }  // namespace
@@ -73,9 +82,11 @@ std::unique_ptr<server> server::start(const options& o, std::string& fault) {
   } else {
     s->target_.model = "rill";
   }
+  s->template_file_ = write_file(calling_template());
   const bool ready = s->spawn(o) && s->read_ready_line();
-  if (!s->key_file_.empty())
-    unlink(s->key_file_.c_str());  // read at start; removed now, so that an interrupt leaves no file
+  // Both were read at the start; they are removed now, so that an interrupt leaves no file.
+  for (const auto& file : {s->key_file_, s->template_file_})
+    if (!file.empty()) unlink(file.c_str());
   if (ready) return s;
   const bool lived = s->lives();
   fault = "the server never said that it is ready" + (lived ? std::string() : ": " + s->end_in_words()) +
@@ -89,7 +100,7 @@ bool server::spawn(const options& o) {
   if (words_ < 0 || pipe2(out, O_CLOEXEC) != 0) return false;
   fcntl(words_, F_SETFL, O_APPEND);
   out_ = out[0];
-  const std::vector<std::string> command = command_of(o, key_file_);
+  const std::vector<std::string> command = command_of(o, key_file_, template_file_);
   std::vector<char*> arguments;
   for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

@@ -56,7 +56,7 @@ class server {
   int out_ = -1;      // its stdout
   int words_ = -1;    // its stderr, a file in memory
   off_t looked_ = 0;  // bytes of words_ that were searched
-  std::string key_file_;
+  std::string key_file_, template_file_;
 };
 
 }  // namespace weir::stranger

@@ -96,11 +96,12 @@ json::object call_of(const probe_call& c, const char* id, bool as_text) {
 }
 
 // What the template writes of an answer with these calls, up to its results; empty: it refuses.
-written_calls calls_as_written(const prober& by, const std::vector<probe_call>& calls, bool as_text) {
+written_calls calls_as_written(const prober& by, const std::vector<probe_call>& calls, bool as_text,
+                               const json::value& content) {
   static constexpr const char* ids[] = {"abcdef123", "abcdef124"};
   json::array made, messages{question()};
   for (std::size_t i = 0; i < calls.size(); ++i) made.push_back(call_of(calls[i], ids[i], as_text));
-  messages.push_back(json::object{{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(made)}});
+  messages.push_back(json::object{{"role", "assistant"}, {"content", content}, {"tool_calls", std::move(made)}});
   for (std::size_t i = 0; i < calls.size(); ++i)
     messages.push_back(json::object{
         {"role", "tool"}, {"tool_call_id", ids[i]}, {"name", calls[i].name}, {"content", "weirresult"}});
@@ -187,11 +188,12 @@ envelope envelope_of(std::string_view source) {
   return envelope::none;
 }
 
-call_format calls_of(const prober& by, std::string_view source, envelope messages) {
+// The form of the calls that the template writes; without a name if it writes none that is known.
+call_format written_form(const prober& by, envelope messages, const json::value& content) {
   const std::vector<std::vector<probe_call>> probes = {{first_call, second_call}, {first_call}};
   for (const auto& calls : probes) {
     for (const bool as_text : {false, true}) {
-      const auto written = calls_as_written(by, calls, as_text);
+      const auto written = calls_as_written(by, calls, as_text, content);
       if (written.text.find(called_word) == std::string::npos) continue;
       for (const auto& f : call_formats())
         if ((f.how == call_format::kind::harmony) == (messages == envelope::harmony) &&
@@ -199,7 +201,11 @@ call_format calls_of(const prober& by, std::string_view source, envelope message
           return f;
     }
   }
-  // Templates that show tools and write no calls: the models answer in a known form.
+  return {};
+}
+
+// The form in which the model of a template answers that shows tools and writes no calls.
+call_format unwritten_form(const prober& by, std::string_view source) {
   const std::string shown = by.prompt_of({question()}, true, true);
   const auto has = [&](std::string_view s) { return shown.find(s) != shown.npos; };
   if (!has(called_word)) return {};
@@ -273,7 +279,15 @@ answer_format find_format(const jinja::program& p, std::string_view source, cons
   const prober by(p, tokens);
   answer_format f;
   f.messages = envelope_of(source);
-  f.calls = calls_of(by, source, f.messages);
+  f.calls = written_form(by, f.messages, "");
+  if (!f.has_calls()) {
+    f.calls = written_form(by, f.messages, nullptr);
+    f.null_beside_calls = f.has_calls();
+  }
+  if (!f.has_calls()) {
+    f.calls = unwritten_form(by, source);
+    f.writes_calls = !f.has_calls();
+  }
   if (f.messages == envelope::none) f.reasoning = reasoning_of(by, source);
   return f;
 }

@@ -21,7 +21,9 @@ struct tool_definition {
   std::string syntax;      // of `grammar`: "lark" or "regex"
   std::string param;       // the client's name of the schema or grammar, for errors: "tools[3].parameters"
   kind what = kind::function;
-  bool strict = false;  // the arguments follow the schema, also where the model is free to call or not
+  // The arguments follow the schema, also where the model is free to call or not. What cannot be enforced is
+  // refused where `strict`, else relaxed with a warning.
+  bool strict = false, enforced = false;
 };
 
 struct tool_wishes {

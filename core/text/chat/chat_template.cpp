@@ -6,6 +6,7 @@
 #include "core/shortened.h"
 #include "core/text/answer/find_format.h"
 #include "core/text/chat/final_message.h"
+#include "core/text/chat/spelled_calls.h"
 #include "core/text/chat/template_files.h"
 #include "core/text/json_field.h"
 
@@ -89,11 +90,13 @@ result<std::shared_ptr<const chat_template>> chat_template::load(const std::stri
 }
 
 void chat_template::add(std::string name, std::string_view source) {
+  if (name == "default") source_ = source;
   auto program = jinja::program::compile(source);
   if (program) {
     const auto has = [&](std::string_view word) { return source.find(word) != source.npos; };
-    const message_forms forms = forms_of(**program, tokens_);
+    message_forms forms = forms_of(**program, tokens_);
     const answer_format format = find_format(**program, source, tokens_);
+    forms.null_beside_calls = format.null_beside_calls;
     message_turns turns = turns_of(**program, source, tokens_, forms);
     programs_.push_back({std::move(name), std::move(*program), has("developer"), has("reasoning_effort"),
                          has("think") || has("reasoning"), forms, std::move(turns), format});
@@ -135,15 +138,19 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
   if (c.reasoning_effort && !c.variables.contains("reasoning_effort"))
     variables["reasoning_effort"] = *c.reasoning_effort;
   auto& messages = variables["messages"].as_array();
+  spelled_calls calls;
   if (how == given::fitted) {
     if (!chosen->knows_developer) developers_to_system(messages);
     const auto changed = arrange(messages, chosen->turns);
     if (notes && changed.reminders > 0) notes->push_back(reminder_note(changed.reminders));
     fit(messages, chosen->forms);
+    const answer_format& f = chosen->format;
+    if (!f.writes_calls && spelled_calls::can_spell(f.calls)) calls.take(messages, f.calls);
   }
   auto made = chosen->program->render({variables, tokens_, now}, most);
   if (made && c.continue_final_message)
     if (auto cut = end_at_final_message(messages, *made); !cut) return cut.error();
+  if (made) calls.put(*made);
   return made;
 }
 

@@ -63,6 +63,8 @@ class chat_template {
   const answer_format& format(bool with_tools) const;
 
   const std::string& origin() const noexcept { return origin_; }  // file of the template, or "ChatML"
+  // The text of the template for conversations without tools and documents; empty: there is none.
+  const std::string& source() const noexcept { return source_; }
   // Why every conversation is refused; nullptr: the template can be used.
   const error* fault() const noexcept { return fault_ ? &*fault_ : nullptr; }
 
@@ -87,7 +89,7 @@ class chat_template {
 
   std::vector<named> programs_;
   boost::json::object tokens_;
-  std::string origin_;
+  std::string origin_, source_;
   std::optional<error> fault_;
 };
 

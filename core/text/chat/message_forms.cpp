@@ -209,6 +209,30 @@ message_forms forms_of(const jinja::program& p, const json::object& tokens) {
   return all;
 }
 
+namespace {
+
+bool is_empty(const json::value& content) {
+  return content.is_null() || (content.is_string() && content.get_string().empty()) ||
+         (content.is_array() && content.get_array().empty());
+}
+
+// A message's content becomes a message in front of its calls.
+void part_contents_from_calls(json::array& messages) {
+  json::array all = std::exchange(messages, {});
+  for (json::value& m : all) {
+    auto* o = m.if_object();
+    const auto* calls = o ? o->if_contains("tool_calls") : nullptr;
+    if (calls && calls->is_array() && !calls->get_array().empty()) {
+      json::value content = std::exchange((*o)["content"], nullptr);
+      if (!is_empty(content))
+        messages.push_back(json::object{{"role", "assistant"}, {"content", std::move(content)}});
+    }
+    messages.push_back(std::move(m));
+  }
+}
+
+}  // namespace
+
 void fit(json::array& messages, const message_forms& forms) {
   std::size_t values_left = most_argument_values;
   for (json::value& m : messages) {
@@ -221,6 +245,7 @@ void fit(json::array& messages, const message_forms& forms) {
     if (!calls || !calls->is_array()) continue;
     for (json::value& call : calls->get_array()) fit_call(call, forms.arguments_as_text, values_left);
   }
+  if (forms.null_beside_calls) part_contents_from_calls(messages);
 }
 
 }  // namespace weir::core

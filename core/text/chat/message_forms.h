@@ -35,6 +35,8 @@ struct message_forms {
                                                             "tool"};
   std::array<content, roles.size()> contents{};  // by role; all other roles have texts
   bool arguments_as_text = false;                // else they are objects
+  // Calls stand beside a content that is null; the text of a message with calls is a message of its own.
+  bool null_beside_calls = false;
 
   content of(std::string_view role) const noexcept;
 };
@@ -46,7 +48,8 @@ message_forms forms_of(const jinja::program& p, const boost::json::object& token
 // The text of a list of text parts, with a line feed between two; nullopt: the content is no such list.
 std::optional<boost::json::string> joined_parts(const boost::json::value& content);
 
-// Puts the messages into these forms. A content that is null or missing is empty. Arguments that are text
+// Puts the messages into these forms. A content that is null or missing is empty, but where a template wants
+// null. Arguments that are text
 // become the object that the text is: text that is no object, or is over the bounds, stays text, and text
 // without anything is the empty object.
 void fit(boost::json::array& messages, const message_forms& forms);

@@ -235,6 +235,14 @@ TEST_CASE("plan: a --kv-tokens of more pages than have numbers is refused with t
   }
 }
 
+TEST_CASE("plan: pages that take no memory have a bound of their own, since each has bookkeeping") {
+  for (const std::uint64_t pages : {1u << 24, (1u << 24) + 1}) {
+    auto m = model_of("m", 0, 0, 100, 1, 64 * pages);
+    m.pool.groups.clear();
+    CHECK(make_plan({device_of(0, memory_kind::unknown)}, {m}).has_error() == (pages > 1u << 24));
+  }
+}
+
 TEST_CASE("plan: a pool in several groups of layers counts all of them") {
   auto m = model_of("m", 0, 0, 6400, 1);
   m.pool.groups = {{3000, 0, 12}, {1000, 12, 4}};

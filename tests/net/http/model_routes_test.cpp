@@ -248,7 +248,10 @@ TEST_CASE("model routes: /props says what is known, and loads nothing") {
   CHECK(ready.at("default_generation_settings").at("n_ctx") == ready.at("n_ctx"));
   CHECK(ready.at("modalities").at("vision") == false);
   CHECK_FALSE(ready.as_object().contains("role"));
-  CHECK(c.get("/props?x=1&model=sec%6Fnd").json().at("status").at("value") == "unloaded");
+  CHECK_THAT(std::string(ready.at("chat_template").as_string()), Catch::Contains("<|im_start|>"));
+  const auto unloaded = c.get("/props?x=1&model=sec%6Fnd").json();
+  CHECK(unloaded.at("status").at("value") == "unloaded");
+  CHECK_FALSE(unloaded.as_object().contains("chat_template"));
   CHECK(state_of(c, "second") == "absent");
   CHECK(c.get("/props?model=third").status == 404);
   const auto all = c.get("/props").json();  // one model is ready
