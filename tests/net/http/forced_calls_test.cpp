@@ -5,9 +5,13 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <catch2/catch.hpp>
+#include <random>
 
 #include "tests/support/http_client.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/seed.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/sse.h"
 #include "tests/support/toy_directory.h"
 #include "tests/support/ws_client.h"
 
@@ -76,6 +80,47 @@ void check_arguments(std::string_view text) {
   CHECK(a.size() == 2);
   CHECK((a.at("hour").as_int64() >= 0 && a.at("hour").as_int64() <= 23));
   CHECK((a.at("zone") == "utc" || a.at("zone") == "local"));
+}
+
+// What a client has of a streamed chat, over all of its connections.
+struct heard {
+  std::string id, last, reasoning, arguments, finish;
+  bool ended = false;
+
+  // Reads at most `most` bytes of the answer.
+  void read(unsigned short port, const std::string& request, std::size_t most = std::string::npos) {
+    raw_client c(port);
+    c.send(request);
+    const auto& all = c.read_until("\r\n\r\n");
+    REQUIRE(all.find(" 200 ") != all.npos);
+    const auto begin = all.find("\r\n\r\n") + 4;
+    while (all.size() - begin < most && c.read_more()) {
+    }
+    for (const auto& e : whole_events(std::string_view(all).substr(begin, most))) {
+      if (!e.id.empty()) last = e.id;
+      if (e.data == "[DONE]") ended = true;
+      if (e.data != "[DONE]") take(json::parse(e.data).at("choices").at(0));
+    }
+    const auto named = all.find("\"id\":\"chatcmpl-");
+    if (named != all.npos) id = all.substr(named + 6, all.find('"', named + 6) - named - 6);
+  }
+
+ private:
+  void take(const json::value& choice) {
+    const auto& delta = choice.at("delta").as_object();
+    const auto* more = delta.if_contains("reasoning_content");
+    if (more) reasoning += std::string_view(more->as_string());
+    if (const auto* calls = delta.if_contains("tool_calls"))
+      arguments += std::string_view(calls->at(0).at("function").at("arguments").as_string());
+    if (choice.at("finish_reason").is_string()) finish = choice.at("finish_reason").as_string();
+  }
+};
+
+std::string request_of(std::string_view method, std::string_view target, std::string_view more,
+                       std::string_view body = {}) {
+  return fmt::format("{} {} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                     "Content-Length: {}\r\n{}\r\n{}",
+                     method, target, body.size(), more, body);
 }
 
 }  // namespace
@@ -159,6 +204,34 @@ TEST_CASE("forced calls: reasoning ends at its maximum, and a constraint begins 
                                                  R"("tool_choice":"required")",
                                   seed));
     CHECK(call.at("choices").at(0).at("message").at("tool_calls").as_array().size() == 1);
+  }
+}
+
+TEST_CASE("forced calls: a stream that is cut in the middle of reasoning and of a call goes on as if it were whole") {
+  drawing_server s(calls_template("<think>\\n"));
+  std::mt19937_64 draw(drawn_seed(1));
+  const auto body =
+      chat(chat_tools(R"({"type":"object","properties":{"s":{"type":"string","maxLength":40}},)"
+                      R"("required":["s"],"additionalProperties":false})") +
+           R"(,"max_reasoning_tokens":30,"tool_choice":"required","parallel_tool_calls":false,)"
+           R"("stream":true,"on_disconnect":"continue")");
+  const auto asked = request_of("POST", "/v1/chat/completions", {}, body);
+  heard whole;
+  whole.read(s.f.port(), asked);
+  CHECK(whole.finish == "tool_calls");
+  CHECK_FALSE(whole.reasoning.empty());
+  for (int round = 0; round < 5; ++round) {
+    heard cut;
+    cut.read(s.f.port(), asked, 600 + draw() % 3000);
+    REQUIRE_FALSE(cut.id.empty());
+    while (!cut.ended)
+      cut.read(s.f.port(),
+               request_of("GET", "/v1/jobs/" + cut.id + "/events",
+                          cut.last.empty() ? std::string() : "Last-Event-ID: " + cut.last + "\r\n"),
+               1 + draw() % 3000);
+    CHECK(cut.reasoning == whole.reasoning);
+    CHECK(cut.arguments == whole.arguments);
+    CHECK(cut.finish == whole.finish);
   }
 }
 
