@@ -28,6 +28,7 @@ export class ChatView {
   /** @type {Answer | null} */ #answer = null;
   /** @type {Judge | null} */ #judge = null; // of the answer under way
   #kept_at = 0;
+  #thinks = false; // the model is thinking, and the page has said so
   #following = true; // whether the view follows the end of the text
 
   /**
@@ -161,6 +162,7 @@ export class ChatView {
     });
     stream.on("created", took_request);
     this.#answer = answer;
+    this.#thinks = false;
     this.#show_judged(false);
     this.#offer();
     this.#keep();
@@ -171,8 +173,14 @@ export class ChatView {
   #grown(turn) {
     this.#take(turn);
     this.#show_judged(false);
+    this.#say_thinking(this.#answer.parts.at(-1)?.part === "reasoning");
     if (performance.now() - this.#kept_at > keep_every_ms) this.#keep();
     this.#stay_at_end();
+  }
+
+  #say_thinking(thinks) {
+    if (thinks && !this.#thinks) this.#page.say("The model is thinking.");
+    this.#thinks = thinks;
   }
 
   /** Keeps in the turn what is shown of its answer. */

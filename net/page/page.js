@@ -41,7 +41,7 @@ let drawn_at = 0;
 
 const page = {
   client: () => client,
-  pace: () => disturbed(pace()),
+  pace: (part) => disturbed(part === "text" ? pace() : Infinity), // thoughts are folded, and calls are short
   say: (words) => ($("spoken").textContent = words),
   wait: (words) => ($("composer-state").textContent = words),
   begun: () => {

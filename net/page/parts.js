@@ -41,9 +41,11 @@ export class PartsView {
   #begin({ part }) {
     const element = document.createElement(part === "reasoning" ? "details" : "div");
     this.#element.append(element);
-    return { text: prose, reasoning: thought, arguments: call }[part](element);
+    return (kinds[part] ?? prose)(element);
   }
 }
+
+const kinds = { reasoning: thought, arguments: call };
 
 function prose(element) {
   element.className = "prose";

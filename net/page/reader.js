@@ -22,7 +22,7 @@ export class Reader {
 
   /**
    * @param {import("./weir.js").Stream} stream
-   * @param {{pace: () => number, show: (text: string, n: number, of: {part: string, call?: object,
+   * @param {{pace: (part: string) => number, show: (text: string, n: number, of: {part: string, call?: object,
    *   t?: number}) => void, over: (result: import("./weir.js").Result) => void}} more pace: tokens a second,
    *   asked anew each time; show: a text of n tokens, the part of the answer that it belongs to, and when the
    *   server made it; over: called once, when all is shown or the reading was stopped
@@ -51,10 +51,10 @@ export class Reader {
   async #take({ text, n, t, parts = [{ part: "text", text }] }) {
     const share = n / parts.length;
     for (const { text, ...of } of parts) {
-      const pieces = this.#pace() === Infinity ? [text] : split(text, share);
+      const pieces = this.#pace(of.part) === Infinity ? [text] : split(text, share);
       for (const piece of pieces) {
         const tokens = share / pieces.length;
-        await this.#wait(tokens);
+        await this.#wait(tokens, of.part);
         if (this.#stopped) return false;
         this.#show(piece, tokens, { ...of, t });
       }
@@ -62,10 +62,10 @@ export class Reader {
     return true;
   }
 
-  async #wait(tokens) {
+  async #wait(tokens, part) {
     const from = Math.max(this.#due, performance.now() - late_ms);
     for (;;) {
-      const pace = this.#pace();
+      const pace = this.#pace(part);
       this.#due = pace === Infinity ? performance.now() : from + (tokens * 1000) / pace;
       const left = this.#due - performance.now();
       if (left <= 0 || this.#stopped || document.hidden) return;

@@ -2,6 +2,7 @@
 // run in this page, and nothing leaves it.
 import { calculate } from "./calculator.js";
 
+const longest_name = 60; // characters of what the model wrote, in an error
 const object = (properties, required) => ({ type: "object", properties, required });
 const text = (description) => ({ type: "string", description });
 
@@ -35,7 +36,7 @@ export const tools = Object.entries(known).map(([name, { description, parameters
  */
 export function run_call(name, written) {
   try {
-    if (!Object.hasOwn(known, name)) throw new Error(`There is no tool of the name ${name}.`);
+    if (!Object.hasOwn(known, name)) throw new Error(`There is no tool of the name ${shortened(name)}.`);
     return { result: known[name].run(arguments_of(written)), failed: false };
   } catch ({ message }) {
     return { result: `Error: ${message}`, failed: true };
@@ -54,6 +55,10 @@ function arguments_of(written) {
   return given;
 }
 
+function shortened(text) {
+  return text.length > longest_name ? `${text.slice(0, longest_name)}…` : text;
+}
+
 function as_text(name, value) {
   if (typeof value === "number") return String(value);
   if (typeof value !== "string") throw new Error(`${name} must be a string.`);
@@ -66,7 +71,7 @@ function time_in(timeZone) {
   try {
     format = new Intl.DateTimeFormat("en-GB", how);
   } catch {
-    throw new Error(`There is no time zone of the name ${timeZone}.`);
+    throw new Error(`There is no time zone of the name ${shortened(timeZone)}.`);
   }
   return `${format.format(new Date())} (${format.resolvedOptions().timeZone})`;
 }

@@ -25,11 +25,22 @@ describe("the page's reasoning", { skip: no_browser }, () => {
     await send(page, "hello");
     const summary = thoughts(page).locator("summary");
     await summary.getByText("Thinking… 2 tokens").waitFor();
+    await page.locator("#spoken").getByText("The model is thinking.").waitFor({ state: "attached" });
     await state(page).getByText("thinking · 2 tokens").or(state(page).getByText("waiting")).waitFor();
     server.release();
     await answered(page);
     assert.equal(await summary.textContent(), "Thought for 1500 ms · 2 tokens");
     assert.equal(server.received.find(({ type }) => type === "response.create").reasoning, "separate");
+  });
+
+  test("a thought is not paced: the answer does not wait for what is folded", async (t) => {
+    const long = { part: "reasoning", delta: "hm ".repeat(4_000), n: 4_000 }; // 200 s at 20 tokens/s
+    const plan = () => ({ pieces: [long, ...pieces], gap_ms: () => 1 });
+    const page = await visit(t, await fake(t, { plan }));
+    await set(page, { "Show text": "20" });
+    await send(page, "hello");
+    await answered(page);
+    assert.equal(await body(page).locator(".prose").innerText(), "Yes.");
   });
 
   test("what is stopped in the middle of a thought stays, and is not sent back as an answer", async (t) => {
