@@ -105,6 +105,7 @@ export class ChatView {
   #leave() {
     if (!this.busy) return;
     this.stop();
+    this.#take(this.#views.at(-1).turn);
     this.#end({ words: "stopped" });
   }
 
@@ -217,7 +218,6 @@ export class ChatView {
   #end({ words, failed = false, error }) {
     const view = this.#views.at(-1);
     const { turn } = view;
-    if (this.#answer) this.#take(turn);
     if (failed) mark_schema("");
     else this.#show_judged(true);
     this.#answer = this.#judge = null;

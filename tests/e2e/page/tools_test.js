@@ -143,6 +143,24 @@ describe("the page's tools", { skip: no_browser }, () => {
     assert.equal(asked(server).length, 2);
     assert.equal(await cards(page).count(), 2);
   });
+
+  test("tools and a schema together: the answer behind the calls has the mark", async (t) => {
+    const server = await fake(t, {
+      plan: ({ input }) => ({
+        pieces:
+          input.at(-1).role === "tool"
+            ? [{ part: "text", delta: '{"name": "Mara", ' }, { part: "text", delta: '"age": 31}' }]
+            : [{ part: "arguments", delta: "{}", call: { index: 0, id: "a", name: "clock" } }],
+        gap_ms: () => 1,
+      }),
+    });
+    const page = await visit(t, server);
+    for (const name of ["Tools", "Schema"]) await toggle(page, name).check();
+    await send(page, "hello");
+    await answered(page);
+    assert.ok(asked(server).every(({ tools, json_schema }) => tools && json_schema));
+    assert.equal(await page.locator("#schema-mark").textContent(), "Answer: valid");
+  });
 });
 
 describe("the page's tools, on the real server", { skip: no_real }, () => {
@@ -189,7 +207,7 @@ describe("the page's tools, on the real server", { skip: no_real }, () => {
     await send(page, "go on for ever");
     await answered(page);
     await state(page).getByText("stopped: the model has called tools 8 times without an answer").waitFor();
-    assert.equal(await cards(page).count(), 8);
+    assert.deepEqual(await cards(page).locator(".result").allInnerTexts(), Array(8).fill("1"));
   });
 
   test("a model that knows no calls: the switch says so, and the conversation goes on", async (t) => {
