@@ -13,6 +13,7 @@
 #include "apps/printable.h"
 #include "core/read_json.h"
 #include "core/text/chat/chat_template.h"
+#include "core/visible.h"
 #include "net/protocol/request_fields.h"
 #include "net/protocol/tools.h"
 
@@ -25,7 +26,7 @@ using core::result;
 constexpr core::json_bounds most_json = {.depth = 256, .values = 1 << 22};
 
 struct render_options {
-  std::string model, source, batch;
+  std::string model, source, batch, tools;
   bool ids = false, chatml = false, as_sent = false;
 };
 
@@ -34,6 +35,7 @@ struct renderer {
   std::shared_ptr<const core::chat_template> chat;
   std::shared_ptr<const core::tokenizer> tokenizer;
   bool as_sent = false;
+  json::value tools = nullptr;  // of conversations without tools of their own; null: none
 };
 
 // One conversation of the input, with what only `weir render` lets its user set.
@@ -108,11 +110,12 @@ bool is_hidden(const json::object& o) {
   return !tools || !tools->is_array() || tools->get_array().empty() || (choice && *choice == "none");
 }
 
-result<rendering_request> parse(const std::string& text, bool as_sent) {
+result<rendering_request> parse(const std::string& text, bool as_sent, const json::value& tools) {
   auto value = core::read_json(text, most_json);
   if (!value) return value.error();
   auto* o = value->if_object();
   if (!o) return core::bad_param("", "not a JSON object");
+  if (!tools.is_null() && !o->contains("tools")) o->emplace("tools", tools);
   rendering_request r{.said = {}, .tokens = {}, .now = actors::local_now(), .notes = {}};
   if (auto taken = take_own_members(*o, r); !taken) return taken.error();
   const auto* messages = o->if_contains("messages");
@@ -130,7 +133,7 @@ result<rendering_request> parse(const std::string& text, bool as_sent) {
 }
 
 result<core::jinja::rendering> render(const renderer& by, const std::string& text) {
-  const auto r = parse(text, by.as_sent);
+  const auto r = parse(text, by.as_sent, by.tools);
   if (!r) return r.error();
   const auto with_tokens = by.chat->with_tokens(r->tokens);
   if (by.as_sent) return with_tokens.render_as_sent(r->said, r->now);
@@ -185,20 +188,57 @@ result<renderer> make_renderer(const render_options& o) {
     std::ifstream in(o.source);
     const std::string source(std::istreambuf_iterator<char>(in), {});
     if (!in) return core::bad_param("template", "--template {}: cannot be read", o.source);
-    return renderer{core::chat_template::from_source(source, {}, o.source), nullptr, o.as_sent};
+    return renderer{core::chat_template::from_source(source, {}, o.source), nullptr, o.as_sent, nullptr};
   }
   const std::string dir = o.model.empty() ? bundled_model() : o.model;
   auto tokenizer = core::load_tokenizer(dir);
   if (!tokenizer) return tokenizer.error();
   auto chat = core::chat_template::load(dir, **tokenizer, o.chatml);
   if (!chat) return chat.error();
-  return renderer{std::move(*chat), std::move(*tokenizer), o.as_sent};
+  return renderer{std::move(*chat), std::move(*tokenizer), o.as_sent, nullptr};
+}
+
+result<json::value> read_tools_file(const std::string& file) {
+  std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in) return core::bad_param("tools", "--tools {}: cannot be read", file);
+  auto tools = core::read_json(text, most_json);
+  if (!tools) return core::bad_param("tools", "--tools {}: {}", file, tools.error().message);
+  if (!tools->is_array()) return core::bad_param("tools", "--tools {}: not a JSON array", file);
+  return tools;
+}
+
+// A mark of a template, for people: without the white space around it.
+std::string shown(std::string_view mark) {
+  constexpr std::string_view blank = " \t\n\r";
+  const auto begin = mark.find_first_not_of(blank);
+  if (begin == mark.npos) return "the beginning";
+  return core::one_line(mark.substr(begin, mark.find_last_not_of(blank) + 1 - begin));
+}
+
+// Says how the model writes answers to conversations with tools.
+void tell_format(const core::answer_format& f) {
+  const std::string_view calls =
+      f.has_calls() ? f.calls.name : "no known format; requests with tools are refused";
+  std::cerr << "calls: " << calls << '\n';
+  std::string where = "no known marks; it is text of the answer";
+  if (f.messages == core::envelope::harmony) where = "messages to the channel analysis";
+  if (f.messages == core::envelope::recipients) where = "messages to the model itself";
+  if (!f.reasoning.close.empty())
+    where = fmt::format("from {} to {}", shown(f.reasoning.open), shown(f.reasoning.close));
+  std::cerr << "reasoning: " << where << '\n';
 }
 
 int run(const render_options& o) {
-  const auto by = make_renderer(o);
+  auto by = make_renderer(o);
   if (!by) return fail(by.error().message);
   if (const auto* fault = by->chat->fault()) return fail(fault->message);
+  if (!o.tools.empty()) {
+    auto tools = read_tools_file(o.tools);
+    if (!tools) return fail(tools.error().message);
+    by->tools = std::move(*tools);
+    tell_format(by->chat->format(true));
+  }
   if (!o.batch.empty()) return run_batch(*by, o);
   const auto made = render(*by, std::string(std::istreambuf_iterator<char>(std::cin), {}));
   if (!made) return fail(made.error().message);
@@ -221,6 +261,10 @@ command add_render(CLI::App& app) {
   app.add_flag("--chatml", o->chatml, "use ChatML whatever template the model has");
   app.add_flag("--as-sent", o->as_sent,
                "give the template the messages unchanged, as transformers does, and not as requests do");
+  app.add_option("--tools", o->tools,
+                 "tools of conversations that have none; says which formats of calls and reasoning the "
+                 "template has")
+      ->type_name("F.json");
   app.add_flag("--ids", o->ids, "tokens instead of text, control tokens marked");
   app.add_option("--batch", o->batch,
                  "lines {\"messages\":[…],…} in; {\"text\":…} or {\"error\":…} out, a line each")

@@ -13,7 +13,6 @@
 #include "apps/sampling_options.h"
 #include "core/text/chat/dialogue.h"
 #include "core/text/chat/message_lines.h"
-#include "core/text/chat/thinking.h"
 #include "core/visible.h"
 
 namespace weir::apps {
@@ -100,20 +99,12 @@ class conversation {
   void turn(const std::string& message) {
     if (o_.amnesia) said_.forget();
     said_.ask(message);
-    core::thinking_splitter parts;
     std::string text, thoughts;
-    const auto show = [&](std::string_view piece, bool thought) {
-      show_.answer(piece, thought);
-      (thought ? thoughts : text) += piece;
-    };
     std::size_t dropped = 0;
     const answer_end end = ask(dropped, [&](std::string_view piece, bool thought) {
-      if (thought)
-        show(piece, true);
-      else
-        parts.take(piece, show);
+      show_.answer(piece, thought);
+      (thought ? thoughts : text) += piece;
     });
-    parts.end(show);
     show_.end_answer();
     if (dropped > 0)
       show_.notice(fmt::format("(the context is full: the {} oldest {} forgotten)", dropped,

@@ -53,15 +53,16 @@ class local_peer final : public peer {
     r.input = std::move(said);
     r.max_tokens = manner_.max_tokens;
     r.sampling = manner_.sampling;
+    r.separate_reasoning = true;
     return r;
   }
 
   static void show_from(const actors::job_stream& stream, std::uint32_t& shown, const on_text& show) {
     if (stream.published() <= shown) return;
-    std::string text;
-    stream.text_of(shown, stream.published(), text);
+    stream.log().each_part(shown, stream.published(), [&](const actors::part_piece& p) {
+      if (!p.text.empty()) show(p.text, p.kind == core::part_kind::reasoning);
+    });
     shown = stream.published();
-    if (!text.empty()) show(text, false);
   }
 
   static void describe(const actors::job_stream& stream, answer_end& end) {

@@ -1,6 +1,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "apps/chat/remote_answer.h"
+#include "core/text/chat/thinking.h"
 #include "net/load/http_wire.h"
 #include "net/load/talk_fields.h"
 
@@ -23,6 +24,7 @@ class openai_reader final : public remote_answer {
 
   std::string hello() override { return hello_; }
   std::string cancel() override { return {}; }
+  void show_rest(const peer::on_text& show) override { parts_.end(show); }
 
   std::string take(std::string_view bytes, const peer::on_text& show) override {
     reader_.feed(bytes);
@@ -70,7 +72,7 @@ class openai_reader final : public remote_answer {
     if (!delta) return;
     for (const char* name : {"reasoning_content", "reasoning"})
       if (const auto text = string_of(*delta, name); !text.empty()) show(text, true);
-    if (const auto text = string_of(*delta, "content"); !text.empty()) show(text, false);
+    if (const auto text = string_of(*delta, "content"); !text.empty()) parts_.take(text, show);
   }
 
   void refused(const json::object& o) {
@@ -93,6 +95,7 @@ class openai_reader final : public remote_answer {
   std::string hello_, body_;
   load::http_reader reader_;
   load::sse_reader events_;
+  core::thinking_splitter parts_;  // not every server tells reasoning from its answers
   int status_ = 0;
 };
 

@@ -35,7 +35,7 @@ struct answer_end {
 
 class peer {
  public:
-  // `thought`: the server has marked the text as a thought.
+  // `thought`: the text is reasoning, and not the answer. `text` is not empty.
   using on_text = std::function<void(std::string_view text, bool thought)>;
 
   virtual ~peer() = default;

@@ -22,6 +22,8 @@ class remote_answer {
   virtual std::string hello() = 0;  // bytes to send first
   // Takes bytes from the connection. Returns bytes to send.
   virtual std::string take(std::string_view bytes, const peer::on_text& show) = 0;
+  // No bytes follow: shows text that has waited for more.
+  virtual void show_rest(const peer::on_text&) {}
   // Bytes that cancel the answer; empty: the connection has to be closed.
   virtual std::string cancel() = 0;
   // The connection has ended.

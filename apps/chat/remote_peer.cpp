@@ -118,6 +118,7 @@ class remote_peer final : public peer {
       wait.end();
     });
     io_.run();
+    answer.show_rest(show);
     answer.lost();
     if (answer.how().stopped) answer.how().error.clear();
   }

@@ -24,6 +24,7 @@ class weir_reader final : public remote_answer {
     fields["id"] = lane;
     fields["input"] = messages;
     fields["on_disconnect"] = "cancel";
+    fields["reasoning"] = "separate";
     create_ = json::serialize(fields);
   }
 
@@ -80,7 +81,7 @@ class weir_reader final : public remote_answer {
     const bool read = with_object(message, [&](const json::object& o) {
       const auto type = string_of(o, "type");
       if (type == "response.delta") {
-        if (const auto text = string_of(o, "delta"); !text.empty()) show(text, false);
+        show_parts(o, show);
       } else if (type == "response.done") {
         done(o);
       } else if (type == "error") {
@@ -89,6 +90,19 @@ class weir_reader final : public remote_answer {
       }
     });
     if (!read) fail("the server sent a message that is no JSON");
+  }
+
+  // A frame has one part, or a list of them.
+  static void show_parts(const json::object& o, const peer::on_text& show) {
+    const auto* parts = o.if_contains("parts");
+    const auto* list = parts ? parts->if_array() : nullptr;
+    if (!list) return show_part(o, show);
+    for (const json::value& part : *list)
+      if (const auto* p = part.if_object()) show_part(*p, show);
+  }
+  static void show_part(const json::object& o, const peer::on_text& show) {
+    if (const auto text = string_of(o, "delta"); !text.empty())
+      show(text, string_of(o, "part") == "reasoning");
   }
 
   void done(const json::object& o) {

@@ -2,10 +2,15 @@
 //
 // 1. A conversation is kept in this browser whenever a turn begins or ends, and once a second meanwhile.
 // 2. The stream of the answer under way is remembered by weir.js: after a reload the same answer goes on.
+// 3. A turn of the model is one stream, or several: each one that ends in calls of tools is followed by one
+//    that has their results.
 import { Answer } from "./answer.js";
+import { extras, extras_are_right, Judge, mark_schema, refused_request, took_request } from "./extras.js";
 import { forget_chat, find_chat, keep_chat, new_chat } from "./history.js";
 import { chosen_model } from "./models.js";
+import { messages_of } from "./said.js";
 import { evenly, sampling, system_messages } from "./settings.js";
+import { run_call } from "./tools.js";
 import { copy, TurnView } from "./turn.js";
 import { remembered } from "./weir.js";
 
@@ -14,13 +19,16 @@ const stream_place = "weir.answer."; // and the conversation's id: where weir.js
 const chat_place = "weir.answering"; // where the id of the conversation with an answer under way is kept
 const keep_every_ms = 1000;
 const near_px = 60; // nearer to the end than this, the view follows the text
+const most_steps = 8; // streams of one turn
 
 export class ChatView {
   /** @type {import("./history.js").Chat} */ chat = new_chat("chat");
   #page;
   /** @type {TurnView[]} */ #views = [];
   /** @type {Answer | null} */ #answer = null;
+  /** @type {Judge | null} */ #judge = null; // of the answer under way
   #kept_at = 0;
+  #thinks = false; // the model is thinking, and the page has said so
   #following = true; // whether the view follows the end of the text
 
   /**
@@ -54,6 +62,7 @@ export class ChatView {
     this.#views = [];
     $("turns").replaceChildren();
     for (const turn of chat.turns) this.#append(turn).show_kept();
+    mark_schema("");
     this.#offer();
     this.#to_end();
   }
@@ -65,8 +74,8 @@ export class ChatView {
     sessionStorage.removeItem(chat_place);
     if (chat?.turns.at(-1)?.role !== "assistant") return false;
     this.open(chat);
-    const { before = "" } = chat.turns.at(-1);
-    if (saved) this.#follow(this.#page.client().resume(saved, this.#how()), before);
+    this.#views.at(-1).clear();
+    if (saved) this.#follow(this.#page.client().resume(saved, this.#how()));
     else this.#end({ words: "The page was reloaded before the answer began.", failed: true });
     return true;
   }
@@ -96,6 +105,7 @@ export class ChatView {
   #leave() {
     if (!this.busy) return;
     this.stop();
+    this.#take(this.#views.at(-1).turn);
     this.#end({ words: "stopped" });
   }
 
@@ -104,15 +114,23 @@ export class ChatView {
   #may_write() {
     const loads = chosen_model() === "";
     this.#page.wait(loads ? "The model is still loading. Send it again when it is there." : "");
-    return !loads && !this.busy;
+    return !loads && !this.busy && (this.chat.mode === "raw" || extras_are_right());
   }
 
   /** Has the model answer the conversation. `before`: the beginning of the answer, which it continues. */
   #write(before = "") {
-    const request = { ...sampling(), model: chosen_model(), input: this.#input(before) };
-    const stream = this.#page.client().create(request, this.#how());
-    this.#append({ role: "assistant", text: before, before });
-    this.#follow(stream, before);
+    const turn = { role: "assistant", text: before, step: 0 };
+    if (this.chat.mode === "raw") turn.before = before;
+    else turn.asks = extras();
+    this.#append(turn).clear();
+    this.#ask();
+  }
+
+  /** Asks for the next stream of the last turn. */
+  #ask() {
+    const { turn } = this.#views.at(-1);
+    const request = { ...sampling(), ...turn.asks, model: chosen_model(), input: this.#input(turn) };
+    this.#follow(this.#page.client().create(request, this.#how()));
   }
 
   /** How weir.js shows and remembers the stream of this conversation. */
@@ -120,29 +138,33 @@ export class ChatView {
     return { remember: stream_place + this.chat.id, play: evenly() };
   }
 
-  #input(before) {
+  #input(writing) {
     const { mode, turns } = this.chat;
-    if (mode === "raw") return turns.findLast(({ role }) => role === "user").text + before;
-    const said = turns.filter(({ failed, text }) => !failed || text !== "");
-    return [...system_messages(), ...said.map(({ role, text }) => ({ role, content: text }))];
+    if (mode === "raw") return turns.findLast(({ role }) => role === "user").text + writing.text;
+    return [...system_messages(), ...messages_of(turns, writing)];
   }
 
-  #follow(stream, before) {
+  /** Shows a stream in the last turn, behind what the streams before it have left there. */
+  #follow(stream) {
     const view = this.#views.at(-1);
-    view.body.replaceChildren();
+    const { before = "", parts = [], step = 0, asks = {} } = view.turn;
+    this.#judge = asks.json_schema === undefined ? null : new Judge(asks.json_schema);
     view.element.classList.add("writing");
     sessionStorage.setItem(chat_place, this.chat.id);
     this.#page.begun();
     const answer = new Answer(stream, view, {
       pace: this.#page.pace,
-      plain: view.plain,
-      before,
+      before: before === "" ? parts.filter((part) => part.step < step) : [{ part: "text", text: before }],
+      step,
       arrived: (delta) => this.#page.arrived(1, delta),
       shown: (n) => this.#page.shown(1, n),
       changed: () => this.#answer === answer && this.#grown(view.turn),
-      ended: (how) => this.#answer === answer && this.#end(how),
+      ended: (how) => this.#answer === answer && this.#over(how),
     });
+    stream.on("created", took_request);
     this.#answer = answer;
+    this.#thinks = false;
+    this.#show_judged(false);
     this.#offer();
     this.#keep();
     this.#page.changed();
@@ -150,27 +172,76 @@ export class ChatView {
   }
 
   #grown(turn) {
-    turn.text = this.#answer.text;
+    this.#take(turn);
+    this.#show_judged(false);
+    this.#say_thinking(this.#answer.parts.at(-1)?.part === "reasoning");
     if (performance.now() - this.#kept_at > keep_every_ms) this.#keep();
     this.#stay_at_end();
   }
 
-  #end({ words, failed = false, code }) {
+  #say_thinking(thinks) {
+    if (thinks && !this.#thinks) this.#page.say("The model is thinking.");
+    this.#thinks = thinks;
+  }
+
+  /** Keeps in the turn what is shown of its answer. */
+  #take(turn) {
+    const { parts, text } = this.#answer;
+    turn.text = text;
+    const is_text = this.chat.mode === "raw" || parts.every(({ part }) => part === "text");
+    turn.parts = is_text ? undefined : parts;
+  }
+
+  /** A stream is over: the next one follows, or the turn is over, too. */
+  #over(how) {
+    const { turn } = this.#views.at(-1);
+    this.#take(turn);
+    if (how.failed && refused_request(how.error ?? {})) {
+      delete turn.asks.tools;
+      return this.#ask();
+    }
+    if (!how.completed || !this.#run_calls(turn)) return this.#end(how);
+    turn.step++;
+    if (turn.step < most_steps) this.#ask();
+    else this.#end({ words: `stopped: the model has called tools ${most_steps} times without an answer` });
+  }
+
+  /** Runs the calls of the stream that is over. Returns whether there are any. */
+  #run_calls(turn) {
+    const calls = (turn.parts ?? []).filter(({ part, step }) => part === "arguments" && step === turn.step);
+    for (const part of calls) Object.assign(part, run_call(part.call.name, part.text));
+    const words = calls.map(({ call, text, result }) => `The model calls ${call.name} ${text}: ${result}`);
+    if (calls.length > 0) this.#page.say(words.join(". ").slice(0, 1000));
+    return calls.length > 0;
+  }
+
+  #end({ words, failed = false, error }) {
     const view = this.#views.at(-1);
     const { turn } = view;
-    if (this.#answer) turn.text = this.#answer.text;
-    this.#answer = null;
+    if (failed) mark_schema("");
+    else this.#show_judged(true);
+    this.#answer = this.#judge = null;
     sessionStorage.removeItem(chat_place);
     Object.assign(turn, { words, failed });
-    view.state.textContent = words;
+    delete turn.asks;
     view.element.classList.remove("writing");
-    view.element.classList.toggle("failed", failed);
+    view.settle();
     this.#keep();
     this.#offer();
     this.#page.say(failed ? words : `The model has written: ${turn.text.slice(0, 1000)}`);
-    if (code === "token_expired") this.#page.expired();
+    if (error?.code === "token_expired") this.#page.expired();
     this.#page.changed();
     this.#stay_at_end();
+  }
+
+  /** Says how the answer under way stands to its schema. `over`: the answer has ended. */
+  #show_judged(over) {
+    if (!this.#judge || !this.#answer) return;
+    const { turn } = this.#views.at(-1);
+    const said = this.#answer.parts.filter(({ part, step }) => part === "text" && step === turn.step);
+    const judged = this.#judge.judge(said.map(({ text }) => text).join(""), over);
+    if (over) turn.judged = judged;
+    mark_schema(judged.words, judged.mark);
   }
 
   // ---- what can be done with a turn

@@ -6,7 +6,12 @@ const prefix = "weir.chat.";
 const most_chats = 50;
 const most_characters = 1_000_000;
 
-/** @typedef {{role: "user" | "assistant", text: string, words?: string, failed?: boolean}} Turn */
+/**
+ * @typedef {{role: "user" | "assistant", text: string, words?: string, failed?: boolean, before?: string,
+ *   parts?: import("./parts.js").Part[], step?: number, asks?: object, judged?: {mark: string, words:
+ *   string}}} Turn before, step, asks: of an answer under way, for a reload: what the text began with, the
+ *   number of the request, and what it asks for beside the messages
+ */
 /** @typedef {{id: string, at: number, mode: "chat" | "raw", turns: Turn[]}} Chat */
 
 /** @returns {Chat} */

@@ -5,6 +5,7 @@ import { ChatView } from "./chat.js";
 import { ask_for_key, stay_connected } from "./connection.js";
 import { disturbed, offer_demonstrations } from "./demo.js";
 import { device_is, expect_work, on_rest, watch_device } from "./device.js";
+import { offer_extras } from "./extras.js";
 import { all_chats, forget_all, new_chat, title_of } from "./history.js";
 import { chosen_model, refresh_models, show_models } from "./models.js";
 import { bound_settings, offer_settings, pace } from "./settings.js";
@@ -40,7 +41,7 @@ let drawn_at = 0;
 
 const page = {
   client: () => client,
-  pace: () => disturbed(pace()),
+  pace: (part) => disturbed(part === "text" ? pace() : Infinity), // thoughts are folded, and calls are short
   say: (words) => ($("spoken").textContent = words),
   wait: (words) => ($("composer-state").textContent = words),
   begun: () => {
@@ -99,6 +100,7 @@ function show_view(name) {
   $("views").querySelector(`[value=${name}]`).checked = true;
   $("chat").hidden = $("history").hidden = many;
   $("streams-view").hidden = !many;
+  $("extras").hidden = name !== "chat";
   if (!many && chat.chat.mode !== name) open_chat(new_chat(name));
   show_state();
 }
@@ -127,8 +129,9 @@ function greet_reader({ mode, turns }) {
 }
 
 function send(text) {
-  $("prompt").value = chat.send(text) ? "" : text; // what is not sent can be sent later
-  if (matchMedia("(pointer: fine)").matches) $("prompt").focus(); // else a keyboard would cover the answer
+  const sent = chat.send(text);
+  $("prompt").value = sent ? "" : text; // what is not sent can be sent later
+  if (sent && matchMedia("(pointer: fine)").matches) $("prompt").focus(); // else a keyboard covers the answer
 }
 
 function show_state() {
@@ -222,6 +225,7 @@ async function fill_in_models() {
 }
 
 offer_settings();
+offer_extras();
 offer_demonstrations(page);
 unfold_panels();
 on_rest((yes) => {

@@ -22,9 +22,10 @@ export class Reader {
 
   /**
    * @param {import("./weir.js").Stream} stream
-   * @param {{pace: () => number, show: (text: string, n: number) => void,
-   *   over: (result: import("./weir.js").Result) => void}} more pace: tokens a second, asked anew each time;
-   *   over: called once, when all is shown or the reading was stopped
+   * @param {{pace: (part: string) => number, show: (text: string, n: number, of: {part: string, call?: object,
+   *   t?: number}) => void, over: (result: import("./weir.js").Result) => void}} more pace: tokens a second,
+   *   asked anew each time; show: a text of n tokens, the part of the answer that it belongs to, and when the
+   *   server made it; over: called once, when all is shown or the reading was stopped
    */
   constructor(stream, { pace, show, over }) {
     this.#pace = pace;
@@ -47,21 +48,24 @@ export class Reader {
   }
 
   /** Shows a delta. Returns whether the reading goes on. */
-  async #take({ text, n }) {
-    const pieces = this.#pace() === Infinity ? [text] : split(text, n);
-    for (const piece of pieces) {
-      const tokens = n / pieces.length;
-      await this.#wait(tokens);
-      if (this.#stopped) return false;
-      this.#show(piece, tokens);
+  async #take({ text, n, t, parts = [{ part: "text", text }] }) {
+    const share = n / parts.length;
+    for (const { text, ...of } of parts) {
+      const pieces = this.#pace(of.part) === Infinity ? [text] : split(text, share);
+      for (const piece of pieces) {
+        const tokens = share / pieces.length;
+        await this.#wait(tokens, of.part);
+        if (this.#stopped) return false;
+        this.#show(piece, tokens, { ...of, t });
+      }
     }
     return true;
   }
 
-  async #wait(tokens) {
+  async #wait(tokens, part) {
     const from = Math.max(this.#due, performance.now() - late_ms);
     for (;;) {
-      const pace = this.#pace();
+      const pace = this.#pace(part);
       this.#due = pace === Infinity ? performance.now() : from + (tokens * 1000) / pace;
       const left = this.#due - performance.now();
       if (left <= 0 || this.#stopped || document.hidden) return;
@@ -73,7 +77,7 @@ export class Reader {
 /** At most n parts of about the same length, none of which cuts a character. */
 function split(text, n) {
   const characters = [...text];
-  const parts = Math.max(1, Math.min(n, characters.length));
+  const parts = Math.max(1, Math.min(Math.floor(n), characters.length));
   const at = (i) => Math.round((i * characters.length) / parts);
   return Array.from({ length: parts }, (_, i) => characters.slice(at(i), at(i + 1)).join(""));
 }

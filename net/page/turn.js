@@ -1,5 +1,5 @@
 // turn.js — one turn of a conversation on the page: who speaks, what is said, and what can be done with it.
-import { markdown, plain_text } from "./answer.js";
+import { PartsView, plain_text } from "./parts.js";
 
 const template = document.getElementById("turn");
 
@@ -7,6 +7,8 @@ export class TurnView {
   element = template.content.firstElementChild.cloneNode(true);
   body = this.element.querySelector(".body");
   state = this.element.querySelector(".state");
+  #mark = this.element.querySelector(".mark");
+  #draw = null; // draws what the turn says, which grows
   #actions = this.element.querySelector(".turn-actions");
 
   /** @param {import("./history.js").Turn} turn @param {"chat" | "raw"} mode */
@@ -21,10 +23,31 @@ export class TurnView {
 
   /** Shows the turn as it is kept: nothing is being written into it. */
   show_kept() {
+    this.clear();
+    return this.settle();
+  }
+
+  clear() {
     this.body.replaceChildren();
-    (this.plain ? plain_text : markdown)(this.body)(this.turn.text);
-    this.state.textContent = this.turn.words ?? "";
-    this.element.classList.toggle("failed", this.turn.failed === true);
+    this.#draw = null;
+  }
+
+  /** Shows what the turn says, which begins with what was shown since clear(). `writing`: it goes on. */
+  draw({ text, parts = [{ part: "text", text }] }, writing) {
+    this.#draw ??= this.plain ? plain_text(this.body) : new PartsView(this.body);
+    if (this.plain) this.#draw(text);
+    else this.#draw.show(parts, writing);
+  }
+
+  /** Nothing more is written: shows what the turn says, and how it ended. */
+  settle() {
+    const { words = "", failed = false, judged } = this.turn;
+    this.draw(this.turn, false);
+    this.state.textContent = words;
+    this.element.classList.toggle("failed", failed);
+    this.#mark.hidden = !judged;
+    this.#mark.dataset.mark = judged?.mark ?? "";
+    this.#mark.textContent = judged ? `schema: ${judged.words}` : "";
     return this;
   }
 

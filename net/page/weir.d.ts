@@ -9,7 +9,8 @@ export interface Failure {
 
 export interface Message {
   role: string;
-  content: string;
+  content: string | null;
+  [field: string]: unknown;
 }
 
 /** Every field goes to the server as it is; docs/wire.md has all of them. */
@@ -33,11 +34,31 @@ export interface Request {
   on_disconnect?: "continue" | "cancel";
   /** Tokens that the server sends beyond those that were taken here. */ window?: number;
   on_lag?: "buffer" | "pause";
+  /** separate: as parts of its own, as with `tools`. */ reasoning?: "text" | "separate";
+  tools?: unknown[];
   [field: string]: unknown;
 }
 
-export interface Delta {
+export type PartKind = "text" | "reasoning" | "arguments";
+/** What a call is of. `id` and `name` come with its first piece. */
+export interface Call {
+  index: number;
+  id?: string;
+  name?: string;
+  type?: "custom";
+}
+export interface Piece {
+  part: PartKind;
   text: string;
+  /** Of arguments. */ call?: Call;
+}
+export interface Part extends Piece {
+  /** Tokens. */ n: number;
+}
+
+export interface Delta {
+  /** Of an answer in parts: that of its parts of text. */ text: string;
+  /** Of a request with `tools` or `reasoning: "separate"`. */ parts?: Piece[];
   /** Tokens received so far. */ seq: number;
   /** Tokens in this delta. */ n: number;
   /** µs from the job's start to sampling, with `timing`. */ t?: number;
@@ -59,7 +80,12 @@ export interface Logprob {
 export interface Result {
   status: "completed" | "incomplete" | "cancelled" | "failed";
   finish_reason: string;
-  usage?: { input_tokens: number; output_tokens: number; cached_tokens?: number };
+  usage?: {
+    input_tokens: number;
+    output_tokens: number;
+    cached_tokens?: number;
+    reasoning_tokens?: number;
+  };
   timing?: { [name: string]: number };
   error?: Failure;
 }
@@ -76,6 +102,7 @@ export interface Saved {
   response_id: string;
   seq: number;
   text?: string;
+  /** In place of `text`, of an answer in parts. */ parts?: Part[];
   window?: number;
 }
 
@@ -113,7 +140,13 @@ export interface ClientEvents {
 }
 
 export interface StreamEvents {
-  created: { response_id: string; model: string; queue_position?: number; ignored?: string[] };
+  created: {
+    response_id: string;
+    model: string;
+    queue_position?: number;
+    ignored?: string[];
+    warnings?: { param: string; message: string }[];
+  };
   arrived: Delta;
   delta: Delta;
   state: StreamStateChange;
@@ -145,6 +178,7 @@ export class Stream implements AsyncIterable<Delta> {
   result: Result | null;
   done: Promise<Result>;
   get text(): string;
+  get parts(): Part[];
   get saved(): Saved | null;
   toJSON(): Saved | null;
   /** Returns a function that ends the listening. */
@@ -164,6 +198,9 @@ export class Playout<Shown extends { at: number; seq: number; n: number } = Delt
   push(delta: Shown): void;
   end(): void;
 }
+
+/** Adds a piece of an answer to the list of its parts. */
+export function add_part(parts: Part[], piece: Piece & { n?: number }): void;
 
 /** What `remember` has kept under this key, or null. */
 export function remembered(key: string): Saved | null;

@@ -439,6 +439,7 @@ export class Stream extends Emitter {
   result = null;
   done;
   #text = "";
+  #parts = null; // null: the answer is one text
   #playout = null;
   #memory = null;
   #hooks;
@@ -453,7 +454,7 @@ export class Stream extends Emitter {
   constructor(request, saved, { play = false, remember, onstate } = {}, hooks) {
     super();
     this.request = request;
-    if (saved) ({ response_id: this.response_id, seq: this.seq, text: this.#text = "" } = saved);
+    if (saved) this.#take_up(saved);
     this.#shown = this.#acked = this.seq;
     this.#hooks = hooks;
     this.done = new Promise((resolve) => (this.#settle = resolve));
@@ -462,15 +463,22 @@ export class Stream extends Emitter {
     if (onstate) this.on("state", onstate);
   }
 
-  /** All text received, also before a reload. */
+  /** All text received, also before a reload. Of an answer in parts: the text of its parts of text. */
   get text() {
     return this.#text;
+  }
+
+  /** The parts received, in their order. An answer that comes in no parts is one part of text. */
+  get parts() {
+    return this.#parts ?? (this.#text === "" ? [] : [{ part: "text", text: this.#text, n: this.seq }]);
   }
 
   /** What `client.resume()` takes, or null before the server has taken the job; also this stream in JSON. */
   get saved() {
     if (this.response_id === null) return null;
-    return { response_id: this.response_id, seq: this.seq, text: this.#text, ...window_of(this.request) };
+    const { response_id, seq } = this;
+    const said = this.#parts ? { parts: this.#parts } : { text: this.#text };
+    return { response_id, seq, ...said, ...window_of(this.request) };
   }
 
   toJSON() {
@@ -530,15 +538,30 @@ export class Stream extends Emitter {
   }
 
   /** @internal */
-  push({ type, id, delta: text, n = 1, ...more }) {
+  push({ type, id, delta: whole, part, call, parts, n = 1, ...more }) {
     this.seq = more.seq;
+    const pieces = part ? [{ part, delta: whole, call }] : parts;
+    const text = pieces ? text_of(pieces, "delta") : whole;
     this.#text += text;
     const delta = { text, n, at: performance.now(), held: this.#held, ...more };
+    if (pieces) delta.parts = pieces.map(({ delta: text, ...piece }) => ({ ...piece, text }));
+    if (pieces) this.#collect(delta);
     this.#held = false;
     this.#memory?.write_soon();
     this.emit("arrived", delta);
     if (this.#playout) this.#playout.push(delta);
     else this.#show(delta);
+  }
+
+  #take_up({ response_id, seq, parts = null, text = text_of(parts ?? [], "text") }) {
+    Object.assign(this, { response_id, seq });
+    this.#parts = parts && structuredClone(parts);
+    this.#text = text;
+  }
+
+  #collect({ parts, n }) {
+    this.#parts ??= [];
+    parts.forEach((piece, i) => add_part(this.#parts, { ...piece, n: i === 0 ? n : 0 }));
   }
 
   /** @internal */
@@ -723,7 +746,7 @@ class Memory {
       sessionStorage.setItem(this.#key, JSON.stringify(saved));
     } catch {
       sessionStorage.removeItem(this.#key); // makes room
-      const { text, ...rest } = saved;
+      const { text, parts, ...rest } = saved;
       sessionStorage.setItem(this.#key, JSON.stringify({ ...rest, seq: 0 }));
     }
   }
@@ -737,6 +760,24 @@ class Memory {
     clearTimeout(this.#timer);
     this.#timer = 0;
   }
+}
+
+/**
+ * Adds a piece of an answer to the list of its parts. A piece goes on with the part before it where both are
+ * of one kind and, of calls, of one call. `piece`: one of a Delta's `parts`, with the number of its tokens.
+ */
+export function add_part(parts, { part, text, call, n = 0 }) {
+  const last = parts.at(-1);
+  if (last?.part === part && last.call?.index === call?.index) {
+    last.text += text;
+    last.n += n;
+  } else if (text !== "" || part !== "text") {
+    parts.push(call ? { part, text, n, call: { ...call } } : { part, text, n });
+  }
+}
+
+function text_of(parts, member) {
+  return parts.map((one) => (one.part === "text" ? one[member] : "")).join("");
 }
 
 /** What a `for await` over a stream throws. */

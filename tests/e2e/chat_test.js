@@ -161,6 +161,29 @@ describe("with a weir server", () => {
   });
 });
 
+test("a model's thoughts are told from its answer, here and at a server", async () => {
+  const script = file("thinks.jsonl");
+  const lines = [
+    { when: "How are thoughts marked?", say: "<think>\nA mark.\n</think>\n\nWith a word." },
+    { say: "no tag </think> here" },
+  ];
+  writeFileSync(script, lines.map((line) => JSON.stringify(line)).join("\n"));
+  const template = new URL("qwen_like.jinja", import.meta.url).pathname;
+  const model = ["--device", `sim:rate=0,script=${script}`, "--chat-template", template];
+  const server = await start_real({ args: model });
+  const urls = [server.url, `${server.url}/v1/chat/completions`];
+  for (const [i, args] of [model, ...urls.map((url) => ["--url", url])].entries()) {
+    const { stdout, stderr } = await chat(args, ["How are thoughts marked?", `/save ${file(`${i}.json`)}`]);
+    assert.equal(stdout, "A mark.With a word.\n", stderr);
+    const [, said] = JSON.parse(readFileSync(file(`${i}.json`)));
+    assert.equal(said.reasoning_content, "A mark.");
+    assert.equal(said.content, "With a word.");
+  }
+  for (const args of [model, ["--url", server.url]])
+    assert.equal((await chat(args, ["A tag?"])).stdout, "no tag </think> here\n");
+  await server.stop();
+});
+
 test("the thoughts of a server of OpenAI's protocol are kept apart, and not sent back", async () => {
   const bodies = [];
   const server = createServer(async (request, answer) => {

@@ -49,6 +49,59 @@ test("logprobs come with the delta of their tokens, as the server sent them", as
   );
 });
 
+const calls = [
+  { part: "reasoning", delta: "I " },
+  { part: "reasoning", delta: "add.", n: 2 },
+  { parts: [{ part: "reasoning", delta: "" }, { part: "text", delta: "See" }] },
+  { part: "text", delta: ": " },
+  { part: "arguments", delta: "{", call: { index: 0, id: "call_a", name: "add" } },
+  { part: "arguments", delta: "}", call: { index: 0 } },
+  { part: "arguments", delta: "[]", call: { index: 1, id: "call_b", name: "list" } },
+];
+const parts = [
+  { part: "reasoning", text: "I add.", n: 4 },
+  { part: "text", text: "See: ", n: 1 },
+  { part: "arguments", text: "{}", n: 2, call: { index: 0, id: "call_a", name: "add" } },
+  { part: "arguments", text: "[]", n: 1, call: { index: 1, id: "call_b", name: "list" } },
+];
+
+test("an answer in parts: the stream has them, and its text is that of the parts of text", async () => {
+  const stream = client_of(await fake({ plan: say(...calls) })).create({ input: "", reasoning: "separate" });
+  const seen = [];
+  for await (const delta of stream) for (const piece of delta.parts) weir.add_part(seen, piece);
+  assert.deepEqual(stream.parts, parts);
+  assert.deepEqual(
+    seen.map(({ part, text }) => [part, text]),
+    parts.map(({ part, text }) => [part, text]),
+  );
+  assert.equal(stream.text, "See: ");
+  assert.equal(stream.deltas.map(({ text }) => text).join(""), "See: ");
+  assert.equal(stream.saved.text, undefined);
+  assert.deepEqual(stream.saved.parts, parts);
+});
+
+test("an answer in parts goes on in the middle of a part", async () => {
+  for (const hold_at of [1, 2, 3, 5, 7]) {
+    const server = await fake({ plan: say(...calls), hold_at });
+    const first = client_of(server).create({ input: "", reasoning: "separate" });
+    while (first.seq < [1, 3, 4, 5, 6, 7, 8][hold_at - 1]) await pause(1);
+    const saved = JSON.parse(JSON.stringify(first));
+    const second = client_of(server).resume(saved);
+    server.release();
+    await second.done;
+    assert.deepEqual(second.parts, parts);
+    assert.equal(second.text, "See: ");
+  }
+});
+
+test("an answer without parts is one part of text", async () => {
+  const stream = client_of(await fake({ plan: say({ delta: "a" }, { delta: "b" }) })).create({ input: "" });
+  assert.deepEqual(stream.parts, []);
+  await stream.done;
+  assert.deepEqual(stream.parts, [{ part: "text", text: "ab", n: 2 }]);
+  assert.deepEqual(stream.saved.text, "ab");
+});
+
 test("a delta says whether the server had waited for this client's window", async () => {
   const pieces = Array.from({ length: 12 }, () => ({ delta: "x" }));
   const server = await fake({ plan: () => ({ pieces, gap_ms: () => 0 }) });

@@ -32,8 +32,9 @@ export const busy = {
 };
 
 /**
- * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms,
- * finish_reason}. A job runs whether anybody follows it or not, and is kept until the server stops.
+ * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?, part?, call?} or {parts, …}],
+ * gap_ms: (i) => ms, finish_reason}. A job runs whether anybody follows it or not, and is kept until the
+ * server stops.
  * @param {{port?: number, key?: string, tokens_per_s?: number, hold_at?: number, plan?: (request: object) =>
  *   object | undefined}} [options] hold_at: the number of pieces after which each job waits for release(), so
  *   that a test acts in mid-answer however slow its browser is; plan: the plan for a request; undefined: a
@@ -322,23 +323,33 @@ class Job {
     this.#held = undefined;
   }
 
-  /** Sends, in one frame, the pieces that begin within the window. response.done follows once all pieces are
-   * sent, or at once after a cancel. */
+  /** Sends, in one frame for each part, the pieces that begin within the window. response.done follows once
+   * all pieces are sent, or at once after a cancel. */
   #deliver(follower) {
     const most = follower.acked + follower.window;
     const waiting = this.#log.slice(follower.next).filter(({ seq, n = 1 }) => seq - n < most);
-    const last = waiting.at(-1);
-    if (last) {
-      const n = waiting.reduce((sum, piece) => sum + (piece.n ?? 1), 0);
-      const delta = waiting.map((piece) => piece.delta).join("");
+    for (const run of runs_of(waiting)) {
+      const last = run.at(-1);
+      const n = run.reduce((sum, piece) => sum + (piece.n ?? 1), 0);
+      const delta = run.map((piece) => piece.delta).join("");
       follower.seq = last.seq;
-      follower.next += waiting.length;
-      follower.send(n === 1 ? last : { ...last, n, delta });
+      follower.next += run.length;
+      follower.send(run.length === 1 ? last : { ...last, call: run[0].call, n, delta });
     }
     if (!this.#done || (follower.next < this.#log.length && this.status !== "cancelled")) return;
     this.#followers.delete(follower);
     follower.send({ ...this.#done, seq: follower.seq });
   }
+}
+
+/** Pieces that one frame may have together: all of one part. */
+function runs_of(pieces) {
+  const runs = [];
+  const joins = (a, b) => !a.parts && !b.parts && a.part === b.part && a.call?.index === b.call?.index;
+  for (const piece of pieces)
+    if (runs.length > 0 && joins(runs.at(-1)[0], piece)) runs.at(-1).push(piece);
+    else runs.push([piece]);
+  return runs;
 }
 
 /** A plan: six sentences, repeated up to max_tokens. The seed chooses the first of them. */

@@ -89,7 +89,39 @@ test("the bundled model's prompt, and its tokens with control tokens marked", as
   assert.equal(control.length, 3, "the <|im_end|> of the message is text");
 });
 
+const tools_file = join(folder, "tools.json");
+const look = { type: "function", function: { name: "look", parameters: { type: "object", properties: {} } } };
+writeFileSync(tools_file, JSON.stringify([look]));
+const not_tools = join(folder, "not_tools.json");
+writeFileSync(not_tools, "{}");
+
+test("--tools shows tools to the template, and says how the model writes calls and reasoning", async () => {
+  const args = ["--template", join(here, "qwen_like.jinja"), "--tools", tools_file];
+  const { code, stdout, stderr } = await render(args, hello);
+  assert.equal(code, 0);
+  assert.match(stdout, /"name": "look"/);
+  assert.match(stderr, /^calls: hermes\nreasoning: from <think> to <\/think>\n$/m);
+  const own = { ...look, function: { ...look.function, name: "own" } };
+  const with_own = await render(args, JSON.stringify({ ...JSON.parse(hello), tools: [own] }));
+  assert.match(with_own.stdout, /"name": "own"/);
+  assert.doesNotMatch(with_own.stdout, /"name": "look"/);
+  const as_sent = await render([...args, "--as-sent"], hello);
+  assert.match(as_sent.stdout, /"name": "look"/);
+});
+
+test("--tools says that a template has no known format", async () => {
+  const plain = join(folder, "plain.jinja");
+  writeFileSync(plain, "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+  const { code, stdout, stderr } = await render(["--template", plain, "--tools", tools_file], hello);
+  assert.equal(code, 0);
+  assert.equal(stdout, "user: hi <|im_end|>\n");
+  assert.match(stderr, /^calls: no known format; requests with tools are refused$/m);
+  assert.match(stderr, /^reasoning: no known marks; it is text of the answer$/m);
+});
+
 const wrong = [
+  ["tools that are not there", ["--tools", "/nonexistent"], hello, /--tools \/nonexistent: cannot be read/],
+  ["tools that are no list", ["--tools", not_tools], hello, /--tools .*: not a JSON array/],
   ["no JSON", [], "hello", /not.*JSON|JSON/],
   ["no messages", [], "{}", /messages is missing/],
   ["a message without a role", [], '{"messages":[{"content":"x"}]}', /'role'/],

@@ -1,4 +1,6 @@
-// thinking.h — splits the text of an answer, while it comes, into what the model thinks and what it says.
+// thinking.h — splits the text of an answer, while it comes, into what the model thinks and what it says. For
+// answers of foreign servers, of whose models nothing is known: of a model here, core/text/answer/reader.h
+// reads the parts.
 //
 // Thoughts stand between <think> and </think>, or [THINK] and [/THINK]. A marker may be cut anywhere between
 // two pieces of text. The markers themselves belong to neither part.

@@ -185,6 +185,7 @@ describe("the page's chat", { skip: no_browser }, () => {
         { role: "user", content: "hello" },
       ],
       model: "story-teller",
+      reasoning: "separate",
       max_tokens: 5,
       top_k: 40,
       seed: 100,

@@ -2,9 +2,11 @@
 // for pictures. Without Chromium (CHROMIUM, /usr/bin/chromium), or without the binary that WEIR_BIN names,
 // the tests that need it are skipped with the reason; where CI is true, they fail.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { start_fake } from "../fake_server.js";
 import { start_real } from "../real_server.js";
@@ -52,6 +54,25 @@ export async function real(t, options) {
   return server;
 }
 
+/**
+ * The binary for one test, with a model that answers from a script (docs/debugging.md), and a template that
+ * knows calls and reasoning.
+ * @param {{when?: string, say: string}[]} script
+ */
+export async function scripted(t, script, { template = qwen_like, rate = 0 } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "weir-script-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "script.jsonl");
+  writeFileSync(file, script.map((line) => JSON.stringify(line)).join("\n"));
+  const device = `sim:rate=${rate},script=${file}`;
+  return real(t, { args: ["--device", device, ...(template ? ["--chat-template", template] : [])] });
+}
+const qwen_like = fileURLToPath(new URL("../qwen_like.jinja", import.meta.url));
+
+/** A call as that template has it. */
+export const call = (name, input) =>
+  `<tool_call>\n${JSON.stringify({ name, arguments: input })}\n</tool_call>`;
+
 export async function open_context(t, look = {}) {
   const context = await browser.newContext({ viewport: sizes.wide, ...look });
   t.after(() => context.close());
@@ -83,6 +104,7 @@ export async function visit(t, server, look) {
 
 export const connected = (page) => page.getByText("connected", { exact: true }).waitFor();
 export const button = (page, name) => page.getByRole("button", { name, exact: typeof name === "string" });
+export const toggle = (page, name) => page.getByRole("switch", { name, exact: true });
 export const view = (page, name) => page.getByRole("radio", { name }).check();
 
 /** @param {Record<string, string>} values by label */

@@ -16,13 +16,21 @@ import {
   real,
   run_streams,
 } from "./kit.js";
-import { schemes, send, set, shot, sizes, unfold, view, visit } from "./kit.js";
+import { schemes, send, set, shot, sizes, toggle, unfold, view, visit } from "./kit.js";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const most_bytes = 120 * 1024;
 const reply =
   "# A list\n\n- one\n- two\n\n" +
   "```js\nlet a = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | [2](http://a.example) |\n\n> q";
+
+const long = `"${"1 + ".repeat(40)}1"`;
+const parted = [
+  { part: "reasoning", delta: "The reader asks for a sum.\n".repeat(20), n: 40, t: 2_400_000 },
+  { part: "text", delta: "I calculate it." },
+  { part: "arguments", delta: `{"expression": ${long}}`, call: { index: 0, id: "a", name: "calculator" } },
+  { part: "arguments", delta: '{"time_zone": "Mars"}', call: { index: 1, id: "b", name: "clock" } },
+];
 
 /** What axe-core finds that is serious or critical. */
 async function serious(page) {
@@ -37,8 +45,11 @@ describe("the page's looks", { skip: no_browser }, () => {
   for (const colorScheme of schemes)
     for (const [size, viewport] of Object.entries(sizes)) {
       const at = `${colorScheme}, ${size}`;
-      const plan = (request) =>
-        request.seed === undefined ? { pieces: [{ delta: reply }], gap_ms: () => 1 } : story(request, 25);
+      const plan = (request) => {
+        if (request.seed !== undefined) return story(request, 25);
+        const called = request.tools && request.input.at(-1).role === "user";
+        return { pieces: called ? parted : [{ delta: reply }], gap_ms: () => 1 };
+      };
 
       test(`nothing serious is found, and nothing is wider than the window, ${at}`, async (t) => {
         const page = await visit(t, await fake(t, { plan }), { viewport, colorScheme });
@@ -50,7 +61,21 @@ describe("the page's looks", { skip: no_browser }, () => {
         await answered(page);
         assert.deepEqual(await serious(page), []);
         await fits();
-        await button(page, "Edit").click();
+        await toggle(page, "Tools").check();
+        await toggle(page, "Schema").check();
+        await send(page, "hello");
+        await answered(page);
+        assert.equal(await page.locator(".call.failed").count(), 1);
+        assert.match(await page.locator("#schema-mark").textContent(), /invalid/);
+        await page.locator(".thought summary").click();
+        assert.deepEqual(await serious(page), []);
+        await fits();
+        await shot(page, `${at.replace(", ", "-")}-parts`);
+        await page.getByLabel("JSON schema that the answer must follow").fill("{");
+        assert.deepEqual(await serious(page), []);
+        await fits();
+        for (const name of ["Tools", "Schema"]) await toggle(page, name).uncheck();
+        await button(page, "Edit").first().click();
         assert.deepEqual(await serious(page), []);
         await button(page, "Settings").click();
         assert.deepEqual(await serious(page), []);
