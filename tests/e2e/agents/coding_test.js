@@ -93,7 +93,8 @@ async function serve(name, script) {
   const file = join(folder, `${name}.jsonl`);
   writeFileSync(file, script.map((line) => JSON.stringify(line)).join("\n"));
   const server = await start_real({
-    args: ["--device", `sim:script=${file},rate=0,ctx=1000000`, "--chat-template", template],
+    args: ["--device", `sim:script=${file},rate=0,ctx=1000000`, "--chat-template", template,
+      "--strict-fields"],  // every field that they send is known
   });
   servers.push(server);
   return server;
