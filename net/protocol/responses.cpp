@@ -26,6 +26,7 @@ constexpr struct {
     {"prompt_cache_key", json::kind::string, true},
     {"prompt_cache_retention", json::kind::string, true},
     {"prompt_cache_options", json::kind::object, false},
+    {"client_metadata", json::kind::object, false},  // Codex: its session, turn and window
 };
 
 // Fields of OpenAI's that are refused unless they are null.

@@ -401,8 +401,23 @@ bool takes_user_runs(const turn_prober& by) {
          !asks_after_each(by.prompt_of(listed({question, more}), false));
 }
 
-bool takes_user_after_result(const turn_prober& by) {
-  return takes(by, {listed({question, call, call_result, said_by("user")}), true});
+// A message of the assistant that has thought `weirsaid`.
+std::string thinking_in(std::string_view member, std::string_view message) {
+  return fmt::format(R"({},"{}":"{}"}})", message.substr(0, message.size() - 1), member, said_word);
+}
+
+// Whether the reasoning before a call is still shown when a user's turn follows the result. `reasoning`: the
+// member that it stands in.
+bool keeps_reasoning(const turn_prober& by, std::string_view reasoning) {
+  if (reasoning.empty()) return true;
+  const std::string thought = thinking_in(reasoning, call);
+  return !has(by.prompt_of(listed({question, thought, call_result}), true), said_word) ||
+         has(by.prompt_of(listed({question, thought, call_result, next_question}), true), said_word);
+}
+
+bool takes_user_after_result(const turn_prober& by, std::string_view reasoning) {
+  return takes(by, {listed({question, call, call_result, said_by("user")}), true}) &&
+         keeps_reasoning(by, reasoning);
 }
 
 // A conversation whose call has this id.
@@ -467,12 +482,9 @@ bool names_member(std::string_view source, std::string_view member) {
 
 std::string reasoning_member(const turn_prober& by, std::string_view source) {
   for (const std::string_view name : reasoning_members) {
-    const auto thinks = [&](std::string_view message) {
-      return fmt::format(R"({},"{}":"{}"}})", message.substr(0, message.size() - 1), name, said_word);
-    };
-    const turn_probe probes[] = {{listed({question, thinks(answer)})},
-                                 {listed({question, thinks(call), call_result}), true},
-                                 {listed({question, thinks(answer), next_question})}};
+    const turn_probe probes[] = {{listed({question, thinking_in(name, answer)})},
+                                 {listed({question, thinking_in(name, call), call_result}), true},
+                                 {listed({question, thinking_in(name, answer), next_question})}};
     for (const turn_probe& p : probes)
       if (has(by.prompt_of(p.messages, p.tools), said_word)) return std::string(name);
   }
@@ -492,10 +504,10 @@ message_turns turns_of(const jinja::program& p, std::string_view source, const j
   out.late_developer = developer ? takes_late(by, "developer") : out.late_system;
   out.first_runs = takes_first_runs(by, developer);
   out.user_runs = takes_user_runs(by);
-  out.user_after_result = takes_user_after_result(by);
+  out.reasoning = reasoning_member(by, source);
+  out.user_after_result = takes_user_after_result(by, out.reasoning);
   out.short_ids = wants_short_ids(by);
   out.one_call = takes_one_call(by);
-  out.reasoning = reasoning_member(by, source);
   return out;
 }
 

@@ -23,7 +23,7 @@ struct message_turns {
   bool late_system = true, late_developer = true;
   bool first_runs = true;         // several messages of these roles at the beginning are all shown
   bool user_runs = true;          // a user's turn may follow another one
-  bool user_after_result = true;  // a user's turn may follow the result of a tool
+  bool user_after_result = true;  // a user's turn may follow the result of a tool, and hides no reasoning
   bool short_ids = false;         // the id of a call must have nine letters and digits
   bool one_call = false;          // a message shows one call at most
   std::string reasoning;  // the member of a message with an assistant's reasoning; empty: none is shown
@@ -41,9 +41,10 @@ struct turn_changes {
 
 // Puts the messages into such an order:
 //   - A message of system or developer behind other turns becomes a user's turn at its place, between
-//     <system-reminder> and </system-reminder>. Where no user's turn may stand, the text is appended to the
-//     turn before it, or stands before the text of the turn behind it. So the prompt before it stays what it
-//     was, and its prefix is found in the cache.
+//     <system-reminder> and </system-reminder>. Where no user's turn may stand, or where one would hide the
+//     reasoning between a question and its answer, the text is appended to the turn before it, or stands
+//     before the text of the turn behind it. So the prompt before it stays what it was, and its prefix is
+//     found in the cache.
 //   - Several such messages at the beginning become one, with an empty line between two.
 //   - A message with several calls becomes one for each call, with its result behind it.
 //   - Ids of calls, and of their results, become nine letters and digits, the same for the same id.

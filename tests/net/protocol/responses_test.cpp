@@ -219,7 +219,8 @@ const std::vector<std::vector<part>> answers = {
 TEST_CASE("responses: fields reach the request") {
   const auto p = body(R"("model":"m","input":"hi","max_output_tokens":7,"temperature":0.5,"stream":true,
     "stop":["x"],"reasoning":{"effort":"low","summary":"auto"},"text":{"verbosity":"low"},"user":"u",
-    "metadata":{"a":"b"},"include":["reasoning.encrypted_content"],"truncation":"disabled")");
+    "metadata":{"a":"b"},"include":["reasoning.encrypted_content"],"truncation":"disabled",
+    "client_metadata":{"session_id":"s"})");
   CHECK(said(p).reasoning_effort == "low");
   CHECK(p->request.model == "m");
   CHECK(p->request.max_tokens == 7);

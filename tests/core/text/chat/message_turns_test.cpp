@@ -161,6 +161,26 @@ TEST_CASE("message turns: where no user's turn may stand, the reminder is part o
         R"([{"role":"user","content":"a"}])");
 }
 
+TEST_CASE("message turns: a reminder behind a result hides no reasoning") {
+  // Reasoning is shown behind the last turn of the user, and a late system message refused.
+  constexpr std::string_view source =
+      "{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}"
+      "{% set ns.last = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}"
+      "{% if m.role == 'system' and not loop.first %}{{ raise_exception('no') }}{% endif %}<{{ m.role }}>"
+      "{% if m.reasoning_content and loop.index0 > ns.last %}[{{ m.reasoning_content }}]{% endif %}"
+      "{{ m.content }}{% for c in m.tool_calls %}({{ c.function.name }}){% endfor %}{% endfor %}";
+  CHECK_FALSE(turns_learnt(source).user_after_result);
+  const auto chat = chat_template::from_source(source);
+  const std::string calls = R"([{"role":"user","content":"a"},{"role":"assistant","content":"",
+      "reasoning_content":"hm","tool_calls":[{"id":"1","function":{"name":"f","arguments":{}}}]},
+      {"role":"tool","tool_call_id":"1","content":"r"})";
+  const auto before = prompt_of(*chat, calls + "]"),
+             after = prompt_of(*chat, calls + R"(,{"role":"system","content":"late"}])");
+  CHECK(before.text == "<user>a<assistant>[hm](f)<tool>r");
+  CHECK(after.text == before.text + "\n\n<system-reminder>\nlate\n</system-reminder>");
+  CHECK(after.notes.size() == 1);
+}
+
 TEST_CASE("message turns: a template that asks for an answer behind each user's turn has no runs of them") {
   const auto turns = turns_learnt(
       "{% for m in messages %}{% if m.role == 'user' %}<user>{{ m.content }}<assistant>{% else %}"
@@ -304,6 +324,24 @@ TEST_CASE("published templates: a conversation that goes on keeps the prompt bef
     INFO(before.text << "\n----\n" << behind.text);
     CHECK(behind.text.find("</system-reminder>") == to);
   });
+}
+
+TEST_CASE("published templates: a late system message behind a result leaves the reasoning before it") {
+  std::size_t appended = 0;
+  each_published([&](const std::string&, const chat_template& chat, const message_turns& turns) {
+    if (turns.late_system || turns.reasoning.empty()) return;
+    const std::string calls = fmt::format(R"([{{"role":"user","content":"a"}},{{"role":"assistant",
+        "content":"","{}":"H8","tool_calls":[{{"id":"abcdef123","type":"function","function":{{"name":"get",
+        "arguments":{{"city":"K"}}}}}}]}},{{"role":"tool","tool_call_id":"abcdef123","content":"18"}})",
+                                          turns.reasoning);
+    const auto before = prompt_of(chat, calls + "]", true),
+               after = prompt_of(chat, calls + R"(,{"role":"system","content":"L8"}])", true);
+    INFO(before.text << "\n----\n" << after.text);
+    CHECK(count_of(after.text, "H8") == count_of(before.text, "H8"));
+    CHECK(count_of(after.text, "L8") == (after.made ? 1 : 0));
+    if (after.made && !turns.user_after_result) ++appended;
+  });
+  CHECK((appended > 0 || tests::published_templates().empty()));
 }
 
 TEST_CASE("published templates: Mistral's ids of calls are mapped, and Llama's calls come one by one") {
