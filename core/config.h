@@ -82,6 +82,8 @@ struct client_settings {
   std::chrono::milliseconds detach_grace{30'000};
   std::chrono::milliseconds retain{120'000};
   std::size_t retain_mb = 256;
+  std::chrono::milliseconds store{3'600'000};
+  std::size_t store_mb = 256;
 };
 
 // Where a server listens, how long it drains, and what admins may do over the network.
@@ -302,6 +304,18 @@ void visit_settings(client_settings& s, V&& v) {
   lost({"retain-s", "how long an ended job of a WebSocket can still be resumed", "s", 0, 86400}, s.retain);
   lost({"retain-mb", "memory for ended jobs that can be resumed, the oldest leave first", "MB", 0, 1 << 20},
        s.retain_mb);
+  const auto responses = in_group("Responses", v);
+  responses(
+      {"store-s",
+       "how long a response of /v1/responses can be read again or gone on with, from the last time that "
+       "a response went on with it",
+       "s", 1, 86400 * 30},
+      s.store);
+  responses({"store-mb",
+             "memory for such responses, those that were not gone on with for the longest leave first; 0: "
+             "none is kept",
+             "MB", 0, 1 << 20},
+            s.store_mb);
 }
 
 template <class V>

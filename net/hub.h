@@ -51,6 +51,7 @@ struct entrance {
 };
 
 class hub;
+class response_desk;
 
 struct server_state {
   server_state(actors::service& s, server_options o)
@@ -71,6 +72,8 @@ struct server_state {
   std::atomic<bool> keys_stale{false};           // see server::set_keys_stale()
   std::atomic<std::int64_t> sessions{0};         // WebSockets
   std::atomic<std::size_t> model_followers{0};   // of GET /models/sse
+  // The responses that are kept; set before the server starts. Their store is the first shard's.
+  std::shared_ptr<response_desk> responses;
   std::vector<std::weak_ptr<hub>> hubs;          // of all shards; constant once the server has started
   std::atomic<std::uint64_t> retained_bytes{0};  // of ended jobs that can still be resumed
   client_lag lag;

@@ -27,7 +27,8 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     actors::principal who;
     std::uint64_t after;
     ws::follow_wishes how;
-    std::size_t choices;  // as in followed_job::open()
+    std::size_t choices;  // as in followed_job::open(); so is in_passing
+    bool in_passing;
   };
   job_feed(std::shared_ptr<server_state> all, actors::executor back, std::weak_ptr<followed_job> to,
            question q)
@@ -63,7 +64,8 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
   const std::shared_ptr<actors::job_stream>& stream() const { return place_.job().stream; }
 
   void look(const std::shared_ptr<hub>& home, std::size_t shard) {
-    auto found = home->jobs().follow(question_.id, question_.who, question_.after, question_.how);
+    auto found = home->jobs().follow(question_.id, question_.who, question_.after, question_.how,
+                                       question_.in_passing);
     if (const auto* no = std::get_if<follow_refusal>(&found)) {
       const bool elsewhere = no->code == no_such_job.code && shard + 1 < all_->hubs.size();
       return elsewhere ? ask(shard + 1) : refuse(*no);
@@ -167,10 +169,10 @@ admitted_job admitted_job::of(const actors::job_stream& job) {
 std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& id,
                                                  const actors::principal& who, std::uint64_t after,
                                                  const ws::follow_wishes& how, std::function<void()> changed,
-                                                 std::size_t choices) {
+                                                 std::size_t choices, bool in_passing) {
   auto job = std::make_shared<followed_job>(std::move(changed), here.server().service.memory());
   job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here.executor(), job,
-                                          job_feed::question{id, who, after, how, choices});
+                                          job_feed::question{id, who, after, how, choices, in_passing});
   job->feed_->ask(0);
   return job;
 }
@@ -187,7 +189,7 @@ void followed_job::ask_feed(F what) {
 
 void followed_job::used_up(std::uint32_t shown) {
   if (!begun_ || waiting_ || ended_) return;
-  if (shown == base_ + log_.size()) {
+  if (shown == base_ + log_.size() && !keeps_pieces_) {
     log_ = {};
     base_ = shown;
   }

@@ -60,10 +60,11 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
 
   // Asks for the job `id` after its first `after` tokens. `changed` is called on the shard after each answer.
   // `choices`: of the answer that the follower shows as events, among which it shares the room for pieces; 0:
-  // it shows frames of this job alone.
+  // it shows frames of this job alone. `in_passing`: as in kept_jobs::follow().
   static std::shared_ptr<followed_job> open(hub& here, const core::job_id& id, const actors::principal& who,
                                             std::uint64_t after, const ws::follow_wishes& how,
-                                            std::function<void()> changed, std::size_t choices = 0);
+                                            std::function<void()> changed, std::size_t choices = 0,
+                                            bool in_passing = false);
   followed_job(std::function<void()> changed, std::shared_ptr<core::memory_account> memory)
       : changed_(std::move(changed)), memory_(std::move(memory)) {}
   ~followed_job();
@@ -75,6 +76,8 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
   // Of a follower that shows events; comes after the beginning.
   const std::optional<admission>& admitted() const noexcept { return admitted_; }
 
+  // From now on log() keeps all pieces. REQUIRES: as soon as it is opened.
+  void keep_pieces() noexcept { keeps_pieces_ = true; }
   // The latest piece: the tokens after the first base() tokens of the job.
   const actors::token_log& log() const noexcept { return log_; }
   std::uint32_t base() const noexcept { return base_; }
@@ -108,6 +111,7 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
   std::optional<actors::outcome> ended_;
   bool waiting_ = false;    // for a piece
   bool cancelled_ = false;  // before it had begun
+  bool keeps_pieces_ = false;
 };
 
 }  // namespace weir::net

@@ -15,7 +15,6 @@ constexpr std::uint64_t beside_the_log = 8 * 1024;
 
 constexpr follow_refusal expired{"resume_expired", "this response is no longer kept", "response_id"};
 constexpr follow_refusal beyond_the_end{"invalid_cursor", "after: the response has fewer tokens", "after"};
-constexpr follow_refusal crowded{"too_many_jobs", "this response has as many followers as it may have", {}};
 
 bool runs(const actors::job_stream& s) { return s.state() == phase::pending || s.state() == phase::running; }
 
@@ -60,7 +59,8 @@ kept_jobs::follower kept_jobs::keep(kept_job job) {
 std::variant<kept_jobs::follower, follow_refusal> kept_jobs::follow(const core::job_id& id,
                                                                     const actors::principal& who,
                                                                     std::uint64_t after,
-                                                                    const ws::follow_wishes& how) {
+                                                                    const ws::follow_wishes& how,
+                                                                    bool in_passing) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) {
     const auto known = expired_.begin() + static_cast<std::ptrdiff_t>(std::min(expired_count_, remembered));
@@ -71,7 +71,7 @@ std::variant<kept_jobs::follower, follow_refusal> kept_jobs::follow(const core::
   const record_ptr& r = found->second;
   if (!who.has(r->job.owner) || r->job.stream->state() == phase::refused) return no_such_job;
   if (after > r->job.stream->published()) return beyond_the_end;
-  if (r->followers.size() >= all_.options.limits.followers) return crowded;
+  if (!in_passing && r->followers.size() >= all_.options.limits.followers) return crowded_job;
   const auto options = how.over(r->job.as_created);
   const auto me =
       r->followers.insert(r->followers.end(), {options.window, static_cast<std::uint32_t>(after)});
@@ -148,6 +148,11 @@ void kept_jobs::tick() {
     record& r = **at;
     const bool running = runs(*r.job.stream);
     if (r.followers.empty() && running && now < r.leaves_at) {
+      ++at;
+      continue;
+    }
+    if (r.followers.empty() && running && r.job.ending_is_kept) {
+      r.job.stream->cancel();
       ++at;
       continue;
     }

@@ -49,6 +49,8 @@ struct kept_job {
   std::string metadata;           // JSON text; empty: none
   bool cancel_when_left = false;  // on_disconnect is "cancel"
   bool pause_on_lag = false;      // on_lag is "pause"
+  // Somebody keeps its ending: a job whose grace is over is cancelled first, and forgotten once it has ended.
+  bool ending_is_kept = false;
   // The answer over HTTP whose first choice the job is (net/http/kept_answer.h); else null.
   std::shared_ptr<const kept_answer> answer = nullptr;
 };
@@ -59,6 +61,8 @@ struct follow_refusal {
   std::string_view message, param;
 };
 inline constexpr follow_refusal no_such_job{"not_found", "there is no such response", "response_id"};
+inline constexpr follow_refusal crowded_job{
+    "too_many_jobs", "this response has as many followers as it may have", {}};
 
 class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
   struct record;
@@ -104,9 +108,11 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
 
   // Keeps a new job. Its first follower is the connection that created it.
   follower keep(kept_job job);
-  // Follows a job again, for a client that has seen `after` tokens.
+  // Follows a job again, for a client that has seen `after` tokens. `in_passing`: it only looks how the job
+  // stands, and is not refused where there are as many followers as there may be.
   std::variant<follower, follow_refusal> follow(const core::job_id& id, const actors::principal& who,
-                                                std::uint64_t after, const ws::follow_wishes& how);
+                                                std::uint64_t after, const ws::follow_wishes& how,
+                                                bool in_passing = false);
 
   // Drops the jobs whose time is over.
   void tick();

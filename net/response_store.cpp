@@ -7,7 +7,6 @@
 
 #include "net/protocol/answer_id.h"
 #include "net/protocol/json.h"
-#include "net/protocol/responses.h"
 
 namespace weir::net {
 namespace {

@@ -33,6 +33,7 @@
 #include "core/error.h"
 #include "core/job.h"
 #include "core/memory/account.h"
+#include "net/protocol/responses.h"
 
 namespace weir::net {
 
@@ -48,6 +49,10 @@ struct stored_response {
   std::string previous;  // id of the response that it went on with; empty: none
   std::string items;     // its input: JSON of an array of items, each with an id
   std::string object;    // the response object as JSON
+  responses::output_place output_at;  // in `object`
+
+  // JSON of an array of the items of the answer.
+  std::string_view output() const { return std::string_view(object).substr(output_at.begin, output_at.size); }
 
   std::uint64_t memory() const noexcept;
 };

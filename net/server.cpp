@@ -15,6 +15,7 @@
 #include "net/hub.h"
 #include "net/lasting_coroutine.h"
 #include "net/protocol/openai.h"
+#include "net/response_store.h"
 
 namespace weir::net {
 
@@ -94,6 +95,10 @@ struct server::parts : std::enable_shared_from_this<parts> {
       hubs.push_back(std::make_shared<hub>(all, io.at(i)));
       all->hubs.push_back(hubs.back());
     }
+    const server_limits& l = all->options.limits;
+    all->responses = std::make_shared<response_desk>(
+        io.at(0), std::make_unique<response_store>(
+                      s.clock(), store_limits{l.store, std::uint64_t{l.store_mb} << 20}, s.memory()));
   }
 
   core::result<void> listen();
@@ -222,7 +227,10 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
     try {
       h->tell(hub::event::tick);
       const bool first = h == hubs.front();
-      if (first) refill_reserves();
+      if (first) {
+        refill_reserves();
+        all->responses->tell([](response_store& store) { store.tick(); });
+      }
       if (first && on_idle && jobs_over && all->sessions == 0 && all->coroutines() <= ours)
         std::exchange(on_idle, nullptr)();
       co_await pause(h->executor(), tick_every);

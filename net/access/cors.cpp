@@ -27,6 +27,10 @@ bool open_to_pages(endpoint to) {
     case endpoint::chat_completions:
     case endpoint::messages:
     case endpoint::responses:
+    case endpoint::show_response:
+    case endpoint::remove_response:
+    case endpoint::cancel_response:
+    case endpoint::list_response_items:
     case endpoint::count_tokens:
     case endpoint::list_models:
     case endpoint::show_model:

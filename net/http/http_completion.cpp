@@ -1,5 +1,5 @@
-// POST /v1/completions, /v1/chat/completions, /v1/messages and /v1/responses: runs jobs, and sends their text
-// as one object or as server-sent events.
+// POST /v1/completions, /v1/chat/completions and /v1/messages: runs jobs, and sends their text as one object
+// or as server-sent events. So are the answers of /v1/responses sent (net/http/http_responses.cpp).
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <type_traits>
@@ -8,8 +8,8 @@
 #include "net/http/event_cursor.h"
 #include "net/http/http_session.h"
 #include "net/http/kept_answer.h"
+#include "net/http/response_encoder.h"
 #include "net/protocol/anthropic.h"
-#include "net/protocol/responses.h"
 #include "net/request_record.h"
 #include "net/submit.h"
 
@@ -150,68 +150,17 @@ struct anthropic_encoder {
   }
 };
 
-// The events of a response, whose numbers need the log itself.
-class response_events {
- public:
-  explicit response_events(responses::response_head head) : writer_(std::move(head)) {}
-
-  void open(std::string& out, std::uint32_t, std::string_view) { writer_.open(out); }
-  void prompt_piece(std::string&, std::uint32_t, std::string_view) const {}
-  void piece(std::string& out, const actors::token_log& log, std::uint32_t from, std::uint32_t to) {
-    log_ = &log;
-    writer_.piece(out, log, from, to);
-  }
-  void end(std::string& out, std::span<const actors::outcome> endings) {
-    writer_.end(out, log_ ? *log_ : nothing_, endings.front(), unix_seconds());
-  }
-  void fail(std::string& out, const core::error& e) {
-    actors::outcome how;
-    how.reason = core::finish_reason::error;
-    how.fault = e;
-    end(out, std::span(&how, 1));
-  }
-  void keep_alive(std::string& out) const { writer_.keep_alive(out); }
-
- private:
-  responses::event_writer writer_;
-  const actors::token_log* log_ = nullptr;  // once a piece was given
-  actors::token_log nothing_;
-};
-
-// Encodes answers for /v1/responses.
-struct responses_encoder {
-  static constexpr bool with_ids = false;
-  std::int64_t created_s = unix_seconds();
-  std::string model;  // named by the client; for a job that was cancelled before a model took it
-  std::string echo;
-  std::vector<responses::flat_name> names;
-  std::vector<core::grammar::warning> ignored;
-
-  responses::response_head head_of(const admitted_job& job) const {
-    responses::response_head head;
-    head.job = job.id;
-    head.created_s = created_s;
-    head.model = job.model.empty() ? model : job.model;
-    head.echo = echo;
-    head.names = names;
-    head.warnings = ignored;
-    head.warnings.insert(head.warnings.end(), job.warnings.begin(), job.warnings.end());
-    return head;
-  }
-  reply whole(const jobs& all) const {
-    const actors::job_stream& job = *all.front();
-    return json_reply(responses::response_object(head_of(admitted_job::of(job)), job.log(), job.ended(),
-                                                 unix_seconds()));
-  }
-  response_events events(const admitted_job& first) const { return response_events(head_of(first)); }
-};
-
 struct kept_answer {
-  std::variant<openai_encoder, anthropic_encoder> encoder;
+  std::variant<openai_encoder, anthropic_encoder, responses_encoder> encoder;
   std::vector<core::job_id> jobs;
 };
 
 std::span<const core::job_id> jobs_of(const kept_answer& a) { return a.jobs; }
+
+terms_ptr terms_of(const kept_answer& a) {
+  const auto* of = std::get_if<responses_encoder>(&a.encoder);
+  return of ? of->terms : nullptr;
+}
 
 namespace {
 
@@ -288,50 +237,6 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   co_return co_await answer_with(encoder, std::move(all), how);
 }
 
-namespace {
-
-// Nothing of a response is kept, so that none can be gone on with, and none answers before it has ended.
-core::result<responses::parsed_request> read_response(std::string_view text, std::size_t most_values,
-                                                      bool strict) {
-  auto p = responses::parse(text, most_values, strict);
-  if (!p) return p;
-  if (!p->previous_response_id.empty()) return responses::previous_not_found(p->previous_response_id);
-  if (p->background) return core::bad_param("background", "background is not supported yet");
-  if (p->outlives) return core::bad_param("on_disconnect", "on_disconnect is not supported yet here");
-  if (auto made = responses::converse(*p); !made) return made.error();
-  return p;
-}
-
-}  // namespace
-
-asio::awaitable<bool> http_session::complete_response(std::string body) {
-  const auto& l = hub_.limits();
-  const auto parse = [most = l.json_values, strict = l.strict_fields](std::string_view text) {
-    return read_response(text, most, strict);
-  };
-  auto read = co_await read_watched<responses::parsed_request>(std::move(body), parse);
-  if (!read) co_return false;
-  auto& parsed = *read->said;
-  if (!parsed) {
-    const bool unknown = parsed.error().param == "previous_response_id";
-    reply no = unknown ? error_reply(400, responses::not_found_code, parsed.error().message,
-                                     parsed.error().param)
-                       : error_reply(parsed.error());
-    co_return co_await write(std::move(no));
-  }
-  responses_encoder encoder;
-  encoder.model = parsed->request.model;
-  encoder.echo = parsed->echo;
-  encoder.names = parsed->names;
-  encoder.ignored = parsed->ignored.warnings();
-  encoder.ignored.insert(encoder.ignored.end(), parsed->warnings.begin(), parsed->warnings.end());
-  const answer_wishes how{parsed->stream, false};
-  parsed->request.separate_reasoning = true;
-  submitted all = submit(std::move(parsed->request), 1, "/v1/responses");
-  done_with(hub_.server().service, std::move(read));
-  co_return co_await answer_with(encoder, std::move(all), how);
-}
-
 http_session::submitted http_session::submit(actors::request&& asked, std::uint32_t n,
                                              std::string_view route) {
   asked.witness = begin_record(hub_.server_ptr(), from_, route, form_.request_id);
@@ -346,13 +251,14 @@ http_session::submitted http_session::submit(actors::request&& asked, std::uint3
 
 // Only the first job has the answer: that job's id is the answer's.
 std::vector<kept_jobs::follower> http_session::keep(std::shared_ptr<const kept_answer> answer,
-                                                    const job_list& all) {
+                                                    const job_list& all, bool ending_is_kept) {
   std::vector<kept_jobs::follower> out;
   for (const auto& job : all) {
     kept_job one;
     one.stream = job;
     one.owner = from_.who;
     one.answer = std::exchange(answer, nullptr);
+    one.ending_is_kept = ending_is_kept;
     out.push_back(hub_.jobs().keep(std::move(one)));
   }
   return out;
@@ -365,18 +271,20 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
     co_return co_await write(std::move(no));
   }
   job_list all = std::move(*jobs);
+  constexpr bool is_response = std::is_same_v<Encoder, responses_encoder>;
+  if constexpr (is_response)
+    if (encoder.terms->stored) keep_when_ended(hub_.server().responses, encoder.terms, all.front());
   std::vector<kept_jobs::follower> kept;
-  if constexpr (!std::is_same_v<Encoder, responses_encoder>) {
-    if (how.outlives) {
-      auto answer = std::make_shared<kept_answer>(kept_answer{encoder, {}});
-      for (const auto& job : all) answer->jobs.push_back(job->id());
-      kept = keep(std::move(answer), all);
-    }
+  if (how.outlives) {
+    auto answer = std::make_shared<kept_answer>(kept_answer{encoder, {}});
+    for (const auto& job : all) answer->jobs.push_back(job->id());
+    kept = keep(std::move(answer), all, is_response);
   }
   const auto settled = [&] {
     if (failure_of(all)) return true;
     return std::ranges::all_of(all, [&](const auto& job) {
-      return job->state() == phase::done || (job->state() == phase::running && how.streamed);
+      return job->state() == phase::done ||
+             (job->state() == phase::running && (how.streamed || how.background));
     });
   };
   const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
@@ -395,6 +303,8 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   reply out;
   if (failed) {
     out = error_reply(*failed);
+  } else if (all.front()->state() == phase::running) {
+    if constexpr (is_response) out = encoder.unfinished(*all.front());
   } else {
     out = encoder.whole(all);
   }
@@ -504,7 +414,9 @@ bool http_session::show_news(Events& events, answer_choice& job, std::uint32_t i
   if constexpr (is_response) {
     events.piece(out_, log, from, to);
     shown.tokens += to - from;
-    return to < published;
+    if (to < published) return true;
+    job.used_up(shown.tokens);
+    return false;
   } else {
     ids_.clear();
     for (std::uint32_t i = from; with_ids && i < to; ++i) ids_.push_back(log.id(i));
@@ -530,5 +442,11 @@ bool http_session::show_news(Events& events, answer_choice& job, std::uint32_t i
     return false;
   }
 }
+
+template asio::awaitable<bool> http_session::answer_with(const responses_encoder& encoder, submitted jobs,
+                                                         answer_wishes how);
+template asio::awaitable<void> http_session::stream_events(const responses_encoder& encoder,
+                                                           std::vector<answer_choice> all,
+                                                           std::vector<std::uint32_t> from);
 
 }  // namespace weir::net

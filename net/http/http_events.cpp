@@ -58,11 +58,11 @@ asio::awaitable<bool> http_session::follow_answer(const request& r, const route_
 }
 
 std::shared_ptr<followed_job> http_session::follow(const core::job_id& id, std::uint32_t after,
-                                                   std::size_t choices) {
+                                                   std::size_t choices, bool in_passing) {
   auto changed = [news = std::weak_ptr(news_)] {
     if (const auto alive = news.lock()) alive->notify();
   };
-  return followed_job::open(hub_, id, from_.who, after, {}, std::move(changed), choices);
+  return followed_job::open(hub_, id, from_.who, after, {}, std::move(changed), choices, in_passing);
 }
 
 asio::awaitable<bool> http_session::follow_choices(std::shared_ptr<followed_job> first,
@@ -72,7 +72,7 @@ asio::awaitable<bool> http_session::follow_choices(std::shared_ptr<followed_job>
   if (client_gone()) co_return false;
   if (first->refused()) co_return co_await refuse_follower(*first->refused(), field);
   const auto answer = first->begun()->answer;
-  if (!answer) co_return co_await refuse_follower(no_such_answer, field);
+  if (!answer || terms_of(*answer)) co_return co_await refuse_follower(no_such_answer, field);
   const auto jobs = jobs_of(*answer);
   if (from == std::vector<std::uint32_t>{0}) from.resize(jobs.size(), 0);
   if (from.size() != jobs.size()) co_return co_await refuse_follower(bad_cursor, field);

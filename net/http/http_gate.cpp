@@ -74,6 +74,11 @@ bool open_to_tokens(endpoint to) {
   }
 }
 
+bool has_body(const http_header& h) {
+  const std::string_view length = h[http::field::content_length];
+  return h.count(http::field::transfer_encoding) > 0 || (!length.empty() && length != "0");
+}
+
 // An order of an admin is short, and read on an I/O thread.
 constexpr std::size_t most_order = 64 * 1024;
 
@@ -222,6 +227,7 @@ std::optional<reply> http_gate::judge_route(const http_header& h, const found_ro
   if (no_tokens || !route)
     return error_reply(404, "not_found", fmt::format("there is nothing at {}", legible(path_of(h.target()))));
   if (h.method() != http::verb::post) return std::nullopt;
+  if (route->to == endpoint::cancel_response && !has_body(h)) return std::nullopt;
   std::string_view type = h[http::field::content_type];
   type = type.substr(0, type.find(';'));
   while (!type.empty() && type.back() == ' ') type.remove_suffix(1);

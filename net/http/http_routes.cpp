@@ -396,6 +396,10 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::chat_completions:
     case endpoint::messages:
     case endpoint::responses:
+    case endpoint::show_response:
+    case endpoint::remove_response:
+    case endpoint::cancel_response:
+    case endpoint::list_response_items:
     case endpoint::follow_models:
     case endpoint::follow_job:
     case endpoint::add_model:

@@ -261,6 +261,7 @@ asio::awaitable<bool> http_session::answer(request& r, const route_match& route)
   if (route.to == endpoint::chat_completions) co_return co_await complete(dialect::chat, std::move(body));
   if (route.to == endpoint::messages) co_return co_await complete_message(std::move(body));
   if (route.to == endpoint::responses) co_return co_await complete_response(std::move(body));
+  if (is_of_response(route.to)) co_return co_await answer_response(r, route);
   if (route.to == endpoint::follow_job) co_return co_await follow_answer(r, route);
   if (route.to == endpoint::asset) {
     const auto codings = joined_lines(r, http::field::accept_encoding);

@@ -20,6 +20,7 @@
 #include "net/http/http_state.h"
 #include "net/hub.h"
 #include "net/protocol/openai.h"
+#include "net/response_intake.h"
 #include "net/sent_text.h"
 #include "net/submit.h"
 #include "net/wake.h"
@@ -55,7 +56,6 @@ class http_session : public std::enable_shared_from_this<http_session> {
   using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
   boost::asio::awaitable<bool> complete(openai::dialect d, std::string body);
   boost::asio::awaitable<bool> complete_message(std::string body);
-  boost::asio::awaitable<bool> complete_response(std::string body);
   // Below. Parses a body, as read_sent(); a client is watched while its long body waits. Null: it has gone.
   template <class T, class Parse>
   boost::asio::awaitable<std::shared_ptr<sent_text<T>>> read_watched(std::string body, Parse parse);
@@ -65,13 +65,16 @@ class http_session : public std::enable_shared_from_this<http_session> {
   submitted submit(actors::request&& asked, std::uint32_t n, std::string_view route);
   struct answer_wishes {
     bool streamed, outlives;  // as openai::parsed_request
+    bool background = false;  // as responses::parsed_request
   };
   // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder,
-  // responses_encoder).
+  // responses_encoder). The answer in the background comes once the job runs.
   template <class Encoder>
   boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, answer_wishes how);
   // Keeps the jobs of an answer that outlives its client, until all that follow them are gone.
-  std::vector<kept_jobs::follower> keep(std::shared_ptr<const kept_answer> answer, const job_list& all);
+  // `ending_is_kept`: as in kept_job.
+  std::vector<kept_jobs::follower> keep(std::shared_ptr<const kept_answer> answer, const job_list& all,
+                                        bool ending_is_kept);
   // Writes events until the jobs have ended or the client is gone. `from`: tokens of each choice that the
   // client has.
   template <class Encoder>
@@ -100,8 +103,24 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // Writes the events of an answer whose first job is `first`.
   boost::asio::awaitable<bool> follow_choices(std::shared_ptr<followed_job> first,
                                               std::vector<std::uint32_t> from, std::string_view field);
-  std::shared_ptr<followed_job> follow(const core::job_id& id, std::uint32_t after, std::size_t choices);
+  std::shared_ptr<followed_job> follow(const core::job_id& id, std::uint32_t after, std::size_t choices,
+                                       bool in_passing = false);
   boost::asio::awaitable<bool> refuse_follower(const follow_refusal& no, std::string_view field);
+
+  // http_responses.cpp
+  boost::asio::awaitable<bool> complete_response(std::string body);
+  // Reads a body, and looks up what it goes on with. Null: the client has gone, or was refused; then
+  // `goes_on` is set.
+  boost::asio::awaitable<std::shared_ptr<sent_text<read_response>>> take_in(std::string body, bool& goes_on);
+  // What a route of one response does, by its id.
+  boost::asio::awaitable<bool> answer_response(const request& r, const route_match& route);
+  boost::asio::awaitable<reply> show_response(std::string id);
+  boost::asio::awaitable<reply> remove_response(std::string id);
+  boost::asio::awaitable<reply> cancel_response(std::string id);
+  boost::asio::awaitable<reply> list_response_items(std::string id, std::string target);
+  boost::asio::awaitable<bool> follow_response(std::string id, std::string target);
+  // The job of a response that is kept in kept_jobs, once it is admitted or has ended; null: there is none.
+  boost::asio::awaitable<std::shared_ptr<followed_job>> find_job_of_response(const std::string& id);
 
   // http_models.cpp
   boost::asio::awaitable<bool> carry_out(const route_match& route, std::string body);

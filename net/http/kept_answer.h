@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/job.h"
+#include "net/response_terms.h"
 
 namespace weir::net {
 
@@ -14,5 +15,7 @@ struct kept_answer;
 
 // The jobs of all choices, in the order of their indices.
 std::span<const core::job_id> jobs_of(const kept_answer& a);
+// Null: it is no answer of /v1/responses.
+terms_ptr terms_of(const kept_answer& a);
 
 }  // namespace weir::net

@@ -21,6 +21,10 @@ enum class endpoint {
   messages,      // Anthropic's
   count_tokens,  // Anthropic's
   responses,     // OpenAI's
+  show_response,
+  remove_response,
+  cancel_response,
+  list_response_items,
   list_models,
   show_model,
   follow_models,  // events
@@ -47,6 +51,10 @@ enum class endpoint {
   unload_model,  // llama.cpp's
 };
 
+// Whether it is about one response that is kept or runs.
+constexpr bool is_of_response(endpoint e) noexcept {
+  return e >= endpoint::show_response && e <= endpoint::list_response_items;
+}
 constexpr bool is_for_admins(endpoint e) noexcept { return e >= endpoint::list_all_models; }
 
 struct route_match {

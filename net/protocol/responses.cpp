@@ -308,6 +308,8 @@ json::object with_schemas(json::object body) {
 
 result<void> judge(const json::object& body, const parsed_request& p) {
   if (p.background && !p.store) return bad_param("background", "background goes with store:true only");
+  if (p.outlives && !p.store)
+    return bad_param("on_disconnect", "on_disconnect \"continue\" goes with store:true only");
   if (const json::value* v = body.if_contains("stream_options"); v && !v->is_null() && !p.stream)
     return bad_param("stream_options", "stream_options goes with stream:true only");
   const auto* most = body.if_contains("max_tokens");
@@ -353,12 +355,19 @@ result<parsed_request> parse(std::string_view body, std::size_t most_values, boo
 }
 
 core::error previous_not_found(std::string_view id) {
-  return bad_param("previous_response_id", "Previous response with id '{}' not found.", shortened(id));
+  core::error e =
+      bad_param("previous_response_id", "Previous response with id '{}' not found.", shortened(id));
+  e.code = core::errc::not_found;
+  return e;
+}
+
+bool is_previous_not_found(const core::error& e) {
+  return e.code == core::errc::not_found && e.param == "previous_response_id";
 }
 
 std::string response_id(const core::job_id& job) { return "resp_" + job.text(); }
 
-void name_items(json::array& items, const core::job_id& job) {
+void name_items(json::array& items, std::string_view tag) {
   std::size_t i = 0;
   for (json::value& item : items) {
     const std::size_t number = i++;
@@ -366,8 +375,14 @@ void name_items(json::array& items, const core::job_id& job) {
     json::object& o = item.get_object();
     if (!o.contains("type")) o["type"] = "message";
     if (const json::value* id = o.if_contains("id"); id && id->is_string()) continue;
-    o["id"] = fmt::format("msg_{}_in{}", job.text(), number);
+    o["id"] = fmt::format("msg_{}_in{}", tag, number);
   }
+}
+
+std::optional<core::job_id> job_of_item(std::string_view id) {
+  const auto begin = id.find('_'), end = id.rfind('_');
+  if (begin == id.npos || begin == end) return std::nullopt;
+  return core::job_id::parse(id.substr(begin + 1, end - begin - 1));
 }
 
 }  // namespace weir::net::responses

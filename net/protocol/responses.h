@@ -16,6 +16,7 @@
 #include <boost/json/object.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,11 +68,14 @@ core::result<void> converse(parsed_request& p, std::span<const boost::json::arra
 // 400.
 inline constexpr std::string_view not_found_code = "previous_response_not_found";
 core::error previous_not_found(std::string_view id);
+bool is_previous_not_found(const core::error& e);
 
 // The id of the response that a job writes: resp_ and the job's id.
 std::string response_id(const core::job_id& job);
-// The items of a request with an id each: one that has none gets msg_, the job's id and its number.
-void name_items(boost::json::array& items, const core::job_id& job);
+// The items of a request with an id each: one that has none gets msg_, `tag` and its number.
+void name_items(boost::json::array& items, std::string_view tag);
+// The job that wrote the item with this id; nullopt: the id is not one of an answer.
+std::optional<core::job_id> job_of_item(std::string_view id);
 
 // What all objects of one response repeat.
 struct response_head {
@@ -83,9 +87,15 @@ struct response_head {
   std::vector<core::grammar::warning> warnings;
 };
 
-// The response object of a job that has ended. `completed_s`: when, in Unix time.
+// Where the items of an answer stand in the text of its response object.
+struct output_place {
+  std::size_t begin = 0, size = 0;
+};
+// The response object of a job that has ended. `completed_s`: when, in Unix time. `output`: is told where the
+// items stand.
 std::string response_object(const response_head& head, const actors::token_log& log,
-                            const actors::outcome& how, std::int64_t completed_s);
+                            const actors::outcome& how, std::int64_t completed_s,
+                            output_place* output = nullptr);
 // The response object of a job that waits or runs.
 std::string unfinished_object(const response_head& head, std::string_view status);
 

@@ -146,11 +146,12 @@ void append_fault(std::string& out, const actors::outcome& how) {
 }
 
 // Appends the members of a response object. `how`: null while the job has not ended; `completed_s`: null
-// unless it is completed. `output` appends items.
+// unless it is completed. `output` appends items; `place`, if not null, is told where.
 template <class Output>
 void append_response(std::string& out, const response_head& head, std::string_view status,
                      const actors::outcome* how, const std::int64_t* completed_s,
-                     const std::vector<core::grammar::warning>& warnings, const Output& output) {
+                     const std::vector<core::grammar::warning>& warnings, const Output& output,
+                     output_place* place = nullptr) {
   append_text(out, "id", response_id(head.job));
   append_text(out, "object", "response");
   append_int(out, "created_at", head.created_s);
@@ -169,9 +170,11 @@ void append_response(std::string& out, const response_head& head, std::string_vi
   else
     append_null(out, "incomplete_details");
   append_key(out, "output");
+  const std::size_t begin = out.size();
   out += '[';
   output();
   out += ']';
+  if (place) *place = {begin, out.size() - begin};
   if (how)
     append_usage(out, *how);
   else
@@ -184,16 +187,17 @@ void append_response(std::string& out, const response_head& head, std::string_vi
 }
 
 void append_ended(std::string& out, const response_head& head, const actors::token_log& log,
-                  const actors::outcome& how, std::int64_t completed_s) {
+                  const actors::outcome& how, std::int64_t completed_s, output_place* place = nullptr) {
   std::vector<core::grammar::warning> warnings = head.warnings;
   add_reading_warnings(warnings, log.marks().warnings);
   const std::string_view status = how.status();
   const std::int64_t* const completed = status == "completed" ? &completed_s : nullptr;
-  append_response(out, head, status, &how, completed, warnings, [&] {
+  const auto items = [&] {
     each_item(head, log, how, [&](const item_view& item) {
       append_object(out, [&] { append_item(out, item, head.names); });
     });
-  });
+  };
+  append_response(out, head, status, &how, completed, warnings, items, place);
 }
 
 // Appends the members that name the place of an event.
@@ -206,9 +210,9 @@ void append_place(std::string& out, std::string_view id, std::uint32_t part, boo
 }  // namespace
 
 std::string response_object(const response_head& head, const actors::token_log& log,
-                            const actors::outcome& how, std::int64_t completed_s) {
+                            const actors::outcome& how, std::int64_t completed_s, output_place* output) {
   std::string out;
-  append_object(out, [&] { append_ended(out, head, log, how, completed_s); });
+  append_object(out, [&] { append_ended(out, head, log, how, completed_s, output); });
   return out;
 }
 

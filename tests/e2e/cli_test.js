@@ -24,7 +24,8 @@ const plan = ["plan", "--model", "big=random:llama-3.1-8b"];
 const rill = ["generate", "--temperature", "0"];
 const groups = [["Models", "model"], ["Memory and batching", "kv-tokens"], ["Queue", "queue"],
   ["Network", "listen"], ["Keys", "api-key-file"], ["Limits on clients", "max-jobs"],
-  ["Lost connections", "retain-s"], ["Logging", "log-level"]];
+  ["Lost connections", "retain-s"],
+  ["Responses", "store-s"], ["Logging", "log-level"]];
 const kernels = ["bench", "kernels", "--rows", "1", "--context", "8"];
 const engine = ["bench", "engine", "--tokens", "2", "--context", "4", "--batch", "2", "--prefill", "8"];
 

@@ -140,6 +140,7 @@ describe("tools and reasoning", { skip }, () => {
     const last = await openai.responses.create({ ...asked, input });
     assert.equal(last.output_text, "It is 18 °C.");
     assert.equal(last.status, "completed");
+    // it was not stored
     await assert.rejects(openai.responses.create({ ...asked, previous_response_id: whole.id }), (e) => {
       assert.equal(e.status, 400);
       return e.code === "previous_response_not_found";

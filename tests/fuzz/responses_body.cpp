@@ -18,6 +18,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto made = responses::converse(*parsed, {}, find);
   if (!made && made.error().message.empty()) std::abort();
   if (made && std::get<weir::core::conversation>(parsed->request.input).messages.empty()) std::abort();
-  responses::name_items(parsed->items, {1, 2});
+  responses::name_items(parsed->items, "tag");
   return 0;
 }

@@ -18,7 +18,8 @@ constexpr std::size_t heard_bytes = 64 * 1024;
 
 // The id of the answer over HTTP whose first events or whole body this is; empty: there is none yet.
 std::string answer_in(std::string_view heard) {
-  for (const std::string_view before : {"\"id\":\"cmpl-", "\"id\":\"chatcmpl-", "\"id\":\"msg_"}) {
+  for (const std::string_view before :
+       {"\"id\":\"cmpl-", "\"id\":\"chatcmpl-", "\"id\":\"msg_", "\"id\":\"resp_"}) {
     constexpr std::size_t digits = 32;
     const auto at = heard.find(before);
     if (at == heard.npos || heard.size() < at + before.size() + digits) continue;

@@ -76,13 +76,6 @@ std::vector<field> chat_fields(random_source& draw, job_shape shape) {
   return fields;
 }
 
-// A response, mostly with tools.
-std::vector<field> response_fields(random_source& draw, job_shape shape) {
-  auto fields = http_fields(draw, shape, {"input", draw.chance(50) ? quoted(words(draw, 4)) : conversation_list(draw)});
-  if (draw.chance(70)) add(fields, tool_fields(draw, tool_names::responses));
-  return fields;
-}
-
 // The fields of a job on Anthropic's route, which has other names for some of them.
 std::vector<field> message_fields(random_source& draw, job_shape shape) {
   std::vector<field> fields = {{"messages", conversation_list(draw)},
@@ -118,6 +111,38 @@ std::vector<field> create_fields(random_source& draw, std::string_view lane, job
   return fields;
 }
 
+std::string response_items(random_source& draw) {
+  static const std::string items[] = {
+      R"({"role":"user","content":"x"})",
+      R"({"type":"message","role":"assistant","content":[{"type":"output_text","text":"y"}]})",
+      R"({"type":"item_reference","id":"{answer}_0"})",
+      R"({"type":"item_reference","id":"msg_"})",
+      R"({"type":"reasoning","id":"rs_1","summary":[]})",
+      R"({"type":"function_call","call_id":"c","name":"f","arguments":"{}"})",
+      R"({"type":"function_call_output","call_id":"c","output":"z"})"};
+  std::string out = "[";
+  for (std::size_t n = draw.between(0, 5); n > 0; --n) out += draw.pick(items) + (n > 1 ? "," : "");
+  return out + ']';
+}
+
+// The fields of a response, and those of response.create over a WebSocket.
+std::vector<field> response_fields(random_source& draw, job_shape shape, bool of_socket) {
+  std::vector<field> fields = {{"input", draw.chance(60) ? quoted(words(draw, 4)) : response_items(draw)},
+                               {"max_output_tokens", std::to_string(shape.max_tokens)},
+                               {"ignore_eos", "true"}};
+  if (of_socket) fields.insert(fields.begin(), {"type", "\"response.create\""});
+  if (of_socket && draw.chance(20)) fields.push_back({"generate", "false"});
+  if (draw.chance(30)) fields.push_back({"store", draw.chance(50) ? "true" : "false"});
+  if (draw.chance(40)) fields.push_back({"previous_response_id", "\"{answer}\""});
+  if (draw.chance(40)) add(fields, tool_fields(draw, tool_names::responses));
+  if (draw.chance(20)) fields.push_back({"instructions", quoted(words(draw, 20))});
+  if (draw.chance(20)) fields.push_back({"metadata", object({{"a", quoted(words(draw, 3))}})});
+  if (!of_socket && draw.chance(30)) fields.push_back({"background", "true"});
+  if (shape.stream) fields.push_back({"stream", "true"});
+  if (shape.lasting) fields.push_back({"on_disconnect", "\"continue\""});
+  return fields;
+}
+
 struct shaped {
   std::string path;
   std::vector<field> fields;
@@ -137,7 +162,7 @@ shaped any_request(random_source& draw) {
     case 4:
       return {"/v1/messages/count_tokens", message_fields(draw, shape)};
     case 5:
-      return {"/v1/responses", response_fields(draw, shape)};
+      return {"/v1/responses", response_fields(draw, shape, false)};
     default:
       return {"/v1/detokenize", {{"ids", number_list(draw, draw.below(50), 300)}}};
   }
@@ -156,6 +181,10 @@ body chat(random_source& draw, job_shape shape) {
 
 body message(random_source& draw, job_shape shape) {
   return {"/v1/messages", object(message_fields(draw, shape))};
+}
+
+body response(random_source& draw, job_shape shape) {
+  return {"/v1/responses", object(response_fields(draw, shape, false))};
 }
 
 body honest_body(random_source& draw) {
@@ -280,6 +309,15 @@ std::string hostile_message(random_source& draw, const target& t) {
     default:
       return spoiled_object(draw, create_fields(draw, draw.pick(lanes), {draw.between(1, 50)}));
   }
+}
+
+std::string response_message(random_source& draw, job_shape shape) {
+  return object(response_fields(draw, shape, true));
+}
+
+std::string hostile_response_message(random_source& draw) {
+  if (draw.chance(10)) return odd_value(draw);
+  return spoiled_object(draw, response_fields(draw, {draw.between(1, 50)}, true));
 }
 
 }  // namespace weir::stranger

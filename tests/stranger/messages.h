@@ -29,6 +29,8 @@ inline constexpr std::size_t endless_tokens = 120'000;
 body completion(random_source& draw, job_shape shape);
 body chat(random_source& draw, job_shape shape);
 body message(random_source& draw, job_shape shape);
+// Of OpenAI's Responses API; it may go on with an_answer (conversation.h).
+body response(random_source& draw, job_shape shape);
 body honest_body(random_source& draw);   // any of the seven routes
 body hostile_body(random_source& draw);  // the same, spoiled
 
@@ -50,5 +52,8 @@ std::string ack_message(std::string_view lane, std::size_t seq);
 std::string ping_message(random_source& draw);
 std::string auth_message(std::string_view key);
 std::string hostile_message(random_source& draw, const target& t);
+// Messages of the WebSocket mode of the Responses API.
+std::string response_message(random_source& draw, job_shape shape);
+std::string hostile_response_message(random_source& draw);
 
 }  // namespace weir::stranger

@@ -153,6 +153,15 @@ request upgrade(random_source& draw, const target& t) {
   return r;
 }
 
+request upgrade_to_responses(random_source& draw, const target& t) {
+  request r;
+  r.path = draw.chance(90) ? "/v1/responses" : "/responses/";
+  if (!t.keys.empty()) r.lines.push_back("Authorization: Bearer " + draw.pick(t.keys));
+  r.lines.insert(r.lines.end(), {"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+                                 "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="});
+  return r;
+}
+
 std::string chunked(random_source& draw, std::string_view text) {
   std::string out;
   char head[32];
@@ -190,6 +199,10 @@ std::string any_path(random_source& draw) {
                                       "/v1/jobs/..%2f..%2fetc%2fpasswd",
                                       "/v1/jobs/00000000000000000000000000000000/events?after=0",
                                       "/v1/jobs//events",
+                                      "/v1/responses",
+                                      "/v1/responses/resp_00000000000000000000000000000000",
+                                      "/v1/responses/resp_/input_items?limit=99999999999999999999&after=%00",
+                                      "/v1/responses/x?stream=true&starting_after=-1",
                                       "/v1/stats",
                                       "/health/live",
                                       "/health/ready",

@@ -26,6 +26,8 @@ struct request {
 request get(random_source& draw, const target& t, std::string_view path);
 request post(random_source& draw, const target& t, const body& b);
 request upgrade(random_source& draw, const target& t);
+// To the WebSocket mode of the Responses API.
+request upgrade_to_responses(random_source& draw, const target& t);
 
 std::string chunked(random_source& draw, std::string_view text);
 std::string any_path(random_source& draw);

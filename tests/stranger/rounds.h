@@ -35,6 +35,8 @@ std::vector<conversation> websocket_talk(random_source& draw, const target& t);
 std::vector<conversation> session_talk(random_source& draw, const target& t);
 // Answers whose clients are lost, and followers of them, right and wrong, from every place.
 std::vector<conversation> event_talk(random_source& draw, const target& t);
+// Responses that are kept, gone on with, read again and left, over HTTP and over WebSockets, right and wrong.
+std::vector<conversation> response_talk(random_source& draw, const target& t);
 // Requests within every limit that ask for as much work as one request can.
 std::vector<conversation> greedy_talk(random_source& draw, const target& t);
 // Answers that are constrained: hostile schemas, expressions, grammars and lists, some of them given up.

@@ -34,10 +34,10 @@ constexpr off_t words_most = 1024 * 1024;
 std::vector<std::string> command_of(const options& o, const std::string& key_file,
                                     const std::string& template_file) {
   std::vector<std::string> c = {
-      o.weir,      "serve", "--listen",          "127.0.0.1:0", "--handshake-ms", "1000",
-      "--auth-ms", "1000",  "--detach-grace-ms", "500",         "--write-ms",     "1000",
-      "--drain-s", "2",     "--retain-s",        "1",
-      "--grammar-cache", "16M"};
+      o.weir,       "serve", "--listen",          "127.0.0.1:0", "--handshake-ms", "1000",
+      "--auth-ms",  "1000",  "--detach-grace-ms", "500",         "--write-ms",     "1000",
+      "--drain-s",  "2",     "--retain-s",        "1",           "--store-s",      "1",
+      "--store-mb", "16",    "--grammar-cache",   "16M"};
   const std::vector<std::string> device =
       o.model == "sim" ? std::vector<std::string>{"--device", "sim:rate=2000"}
                        : std::vector<std::string>{"--model", o.model, "--device", "cpu", "--threads", "1"};

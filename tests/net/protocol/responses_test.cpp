@@ -465,8 +465,8 @@ TEST_CASE("responses: the object has OpenAI's members") {
 TEST_CASE("responses: items of the input get ids") {
   auto p = body(R"("input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs_1","summary":[]}])");
   REQUIRE(p.has_value());
-  responses::name_items(p->items, {1, 2});
-  CHECK(text_of(p->items.at(0).at("id")) == "msg_" + core::job_id{1, 2}.text() + "_in0");
+  responses::name_items(p->items, "tag");
+  CHECK(text_of(p->items.at(0).at("id")) == "msg_tag_in0");
   CHECK(p->items.at(0).at("type") == "message");
   CHECK(p->items.at(1).at("id") == "rs_1");
 }
