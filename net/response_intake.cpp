@@ -6,6 +6,7 @@
 
 #include "core/read_json.h"
 #include "net/called_back.h"
+#include "net/protocol/answer_id.h"
 #include "net/protocol/json.h"
 #include "net/protocol/request_fields.h"
 #include "net/random_hex.h"
@@ -96,6 +97,19 @@ class item_index {
   std::unordered_map<std::string_view, const json::value*> by_id_;
 };
 
+// The items of arrays in JSON, one after the other, without brackets.
+std::string joined(const std::vector<stored_ptr>& all) {
+  std::string out;
+  for (const auto& r : all) {
+    for (const std::string_view text : {std::string_view(r->items), r->output()}) {
+      const std::string_view inside = text.substr(1, text.size() - 2);
+      if (!out.empty() && !inside.empty()) out += ',';
+      out += inside;
+    }
+  }
+  return out;
+}
+
 core::result<void> go_on(read_response& r, const history& known, std::size_t most_values) {
   array_reader reader(most_values);
   const auto earlier = arrays_of(known.chain, reader), others = arrays_of(known.others, reader);
@@ -108,6 +122,7 @@ core::result<void> go_on(read_response& r, const history& known, std::size_t mos
   }
   const auto find = [&](std::string_view id) { return index.find(id); };
   if (auto made = responses::converse(r, *earlier, find); !made) return made;
+  if (r.keeps_earlier) r.earlier_items = joined(known.chain);
   finish(r);
   return {};
 }
@@ -145,10 +160,11 @@ history look_up(response_store& store, const actors::principal& who, const std::
 }  // namespace
 
 core::result<read_response> read_response_body(std::string_view text, const body_bounds& most) {
-  auto parsed = responses::parse(text, most.values, most.strict);
+  auto parsed = responses::parse(text, most.values, most.strict, most.of_socket);
   if (!parsed) return parsed.error();
-  read_response out{std::move(*parsed), {}, most.keep_items};
-  out.keeps_items |= out.store;
+  read_response out{std::move(*parsed)};
+  out.keeps_items = out.store || most.of_socket;
+  out.keeps_earlier = most.of_socket;
   if (out.goes_on()) return out;
   if (auto made = responses::converse(out); !made) return made.error();
   finish(out);
@@ -169,12 +185,11 @@ asio::awaitable<std::optional<core::error>> work_on_json(hub& h, std::uint64_t k
 }
 
 asio::awaitable<core::result<void>> bring_history(hub& h, actors::principal who,
-                                                  std::shared_ptr<read_response> asked,
-                                                  std::vector<stored_ptr> own) {
+                                                  std::shared_ptr<read_response> asked, stored_ptr own) {
   history known;
   std::string previous = asked->previous_response_id;
-  if (!own.empty() && previous == responses::response_id(own.back()->id)) {
-    known.chain = std::move(own);
+  if (own && job_named(previous) == own->id) {
+    known.chain.push_back(std::move(own));
     previous.clear();
   }
   const auto jobs = referred_jobs(*asked);

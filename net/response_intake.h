@@ -25,6 +25,9 @@ namespace weir::net {
 struct read_response : responses::parsed_request {
   std::string kept_items;    // its items with ids, as JSON, once the conversation is made; else empty
   bool keeps_items = false;  // kept_items are asked for
+  // Of a socket: the items of the conversation before its own, as JSON without brackets.
+  std::string earlier_items;
+  bool keeps_earlier = false;
 
   bool goes_on() const { return !previous_response_id.empty() || !referred.empty(); }
 };
@@ -32,16 +35,16 @@ struct read_response : responses::parsed_request {
 struct body_bounds {
   std::size_t values = SIZE_MAX;  // as in responses::parse()
   bool strict = false;
-  bool keep_items = false;  // also of a response that is not stored
+  bool of_socket = false;  // as there; what it goes on with is remembered also where it is not stored
 };
 core::result<read_response> read_response_body(std::string_view text, const body_bounds& most);
 
-// Makes the conversation of a request that goes_on(). `own`: the last response of the connection and those
-// before it, as chain() of the store has them; its last one is found also where it is not kept. Error:
+// Makes the conversation of a request that goes_on(). `own`: the last response of the connection, which has
+// the whole conversation before it as its items; it is found also where it is not kept. Error:
 // invalid_param, with previous_response_id or the place of the item as its field; overloaded.
 boost::asio::awaitable<core::result<void>> bring_history(hub& h, actors::principal who,
                                                          std::shared_ptr<read_response> asked,
-                                                         std::vector<stored_ptr> own = {});
+                                                         stored_ptr own = nullptr);
 
 // A response that is kept, and that `who` may see; null: there is none.
 boost::asio::awaitable<stored_ptr> find_stored(hub& h, std::string id, actors::principal who);

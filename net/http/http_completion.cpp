@@ -162,6 +162,12 @@ terms_ptr terms_of(const kept_answer& a) {
   return of ? of->terms : nullptr;
 }
 
+std::shared_ptr<const kept_answer> kept_answer_of(terms_ptr terms, const core::job_id& job) {
+  responses_encoder encoder;
+  encoder.terms = std::move(terms);
+  return std::make_shared<kept_answer>(kept_answer{std::move(encoder), {job}});
+}
+
 namespace {
 
 // The error with which the request is answered: that of the first job that was refused or has failed.

@@ -74,6 +74,12 @@ bool open_to_tokens(endpoint to) {
   }
 }
 
+bool is_for_responses(std::string_view target) {
+  const auto found = find_route("POST", target);
+  const auto* route = std::get_if<route_match>(&found);
+  return route && route->to == endpoint::responses;
+}
+
 bool has_body(const http_header& h) {
   const std::string_view length = h[http::field::content_length];
   return h.count(http::field::transfer_encoding) > 0 || (!length.empty() && length != "0");
@@ -101,11 +107,12 @@ http_verdict http_gate::judge(const http_arrival& a) const {
   v.form.version = h.version();
   v.form.head_only = h.method() == http::verb::head;
   v.form.anthropic = anthropic::is_path(path_of(h.target()));
-  const bool to_socket =
-      !by_.metrics_only && beast::websocket::is_upgrade(h) && path_of(h.target()) == "/v1/stream";
-  if (to_socket) {
+  const bool to_socket = !by_.metrics_only && beast::websocket::is_upgrade(h);
+  const bool to_responses = to_socket && is_for_responses(h.target());
+  if (to_responses || (to_socket && path_of(h.target()) == "/v1/stream")) {
     upgrades u;
-    if (auto refused = judge_upgrade(a, u.how)) {
+    u.responses = to_responses;
+    if (auto refused = to_responses ? judge_response_socket(a, u.how) : judge_upgrade(a, u.how)) {
       refused->close = true;
       v.what = turned_away{std::move(*refused)};
     } else {
@@ -303,6 +310,25 @@ std::optional<reply> http_gate::judge_upgrade(const http_arrival& a, admission& 
   how.wrong_key = key && !how.authenticated;
   if (!protocols.empty() && !offered.weir_v1)
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
+  return judge_rest(a);
+}
+
+std::optional<reply> http_gate::judge_response_socket(const http_arrival& a, admission& how) const {
+  const http_header& h = a.header;
+  if (auto refused = judge_handshake(a)) return refused;
+  if (auto refused = judge_key_headers(h)) return refused;
+  const sender from = known_.judge(key_in(h).value_or(std::string_view()), a.now_ms);
+  if (auto refused = judge_key(h, from, route_match{endpoint::responses, {}})) return refused;
+  if (from) how.from = *from;
+  how.authenticated = true;
+  how.origin = h[http::field::origin];
+  if (h.count(http::field::sec_websocket_protocol) > 0)
+    return error_reply(400, "bad_subprotocol", "this path speaks no subprotocol");
+  return judge_rest(a);
+}
+
+std::optional<reply> http_gate::judge_rest(const http_arrival& a) const {
+  const http_header& h = a.header;
   if (h.count(http::field::transfer_encoding) > 0 || h.count(http::field::content_length) > 0)
     return error_reply(400, "bad_request", "a WebSocket's handshake has no body");
   if (auto refused = judge_reserved(a, no_route{})) return refused;

@@ -45,6 +45,7 @@ struct comes_in {
 // The connection becomes a WebSocket. `how` has neither the caller's entry nor memory nor a request id.
 struct upgrades {
   admission how;
+  bool responses = false;  // it speaks the Responses API; else weir.v1
 };
 // The request is answered without its body. `with.close` is final.
 struct turned_away {
@@ -92,6 +93,10 @@ class http_gate {
   std::optional<reply> judge_body(const http_arrival& a, std::size_t most) const;
   // The headers of a WebSocket's handshake.
   std::optional<reply> judge_handshake(const http_arrival& a) const;
+  // The same of one that speaks the Responses API: its key is in a header.
+  std::optional<reply> judge_response_socket(const http_arrival& a, admission& how) const;
+  // What the handshakes of both have to be beside the rest.
+  std::optional<reply> judge_rest(const http_arrival& a) const;
   // Fills `how`.
   std::optional<reply> judge_upgrade(const http_arrival& a, admission& how) const;
 

@@ -26,12 +26,6 @@ reply no_such_response(std::string_view id) {
   return error_reply(404, "not_found", fmt::format("Response with id '{}' not found.", shortened(id)));
 }
 
-reply refusal_of(const core::error& e) {
-  if (responses::is_previous_not_found(e))
-    return error_reply(400, responses::not_found_code, e.message, e.param);
-  return error_reply(e);
-}
-
 // A whole number of a query; `without`: where there is none. nullopt: the text is no such number.
 std::optional<std::int64_t> number_in(std::string_view target, std::string_view name, std::int64_t without) {
   const std::string text = query_parameter(target, name);
@@ -69,6 +63,12 @@ responses::response_head head_of(const followed_job& job, const core::job_id& id
 
 }  // namespace
 
+reply response_refusal(const core::error& e) {
+  if (responses::is_previous_not_found(e))
+    return error_reply(400, responses::not_found_code, e.message, e.param);
+  return error_reply(e);
+}
+
 asio::awaitable<std::shared_ptr<sent_text<read_response>>> http_session::take_in(std::string body,
                                                                                  bool& goes_on) {
   const auto& l = hub_.limits();
@@ -88,7 +88,7 @@ asio::awaitable<std::shared_ptr<sent_text<read_response>>> http_session::take_in
   }
   if (!no) co_return read;
   done_with(hub_.server().service, std::move(read));
-  reply refused = refusal_of(*no);
+  reply refused = response_refusal(*no);
   goes_on = co_await write(std::move(refused));
   co_return nullptr;
 }

@@ -6,6 +6,7 @@
 #include <boost/beast/http/rfc7230.hpp>
 
 #include "net/random_hex.h"
+#include "net/ws/response_socket.h"
 
 namespace weir::net {
 
@@ -117,7 +118,7 @@ asio::awaitable<bool> http_session::judged(parser& p, http_verdict v) {
   state_.keep_alive(v.keep_alive && !reserved_ && !hub_.server().draining);
   if (auto* no = std::get_if<turned_away>(&v.what)) co_return co_await turn_away(p, std::move(*no));
   if (auto* socket = std::get_if<upgrades>(&v.what))
-    co_return co_await upgrade(p.release(), std::move(socket->how));
+    co_return co_await upgrade(p.release(), std::move(*socket));
   const auto& in = std::get<comes_in>(v.what);
   from_ = in.from;
   p.body_limit(in.most_body);
@@ -242,12 +243,14 @@ asio::awaitable<void> http_session::read_away_the_rest() {
   }
 }
 
-asio::awaitable<bool> http_session::upgrade(request r, admission how) {
+asio::awaitable<bool> http_session::upgrade(request r, upgrades to) {
+  admission& how = to.how;
   how.request_id = form_.request_id;
   how.caller = std::move(caller_);
   how.memory = std::move(memory_);
   // The WebSocket session takes over the socket, and what this session has for HTTP is destroyed.
-  serve_websocket(at_, std::move(stream_), std::move(r), std::move(how));
+  const auto serve = to.responses ? serve_responses : serve_websocket;
+  serve(at_, std::move(stream_), std::move(r), std::move(how));
   co_return false;
 }
 

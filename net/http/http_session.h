@@ -49,7 +49,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> judged(parser& p, http_verdict v);
   boost::asio::awaitable<bool> turn_away(parser& p, turned_away no);
   boost::asio::awaitable<bool> refuse_unreadable(boost::system::error_code ec);
-  boost::asio::awaitable<bool> upgrade(request r, admission how);
+  boost::asio::awaitable<bool> upgrade(request r, upgrades to);
   boost::asio::awaitable<bool> answer(request& r, const route_match& route);
 
   // http_completion.cpp

@@ -4,6 +4,7 @@
 // Thread safety: constant; any thread.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "core/job.h"
@@ -17,5 +18,7 @@ struct kept_answer;
 std::span<const core::job_id> jobs_of(const kept_answer& a);
 // Null: it is no answer of /v1/responses.
 terms_ptr terms_of(const kept_answer& a);
+// An answer of /v1/responses that did not come over HTTP.
+std::shared_ptr<const kept_answer> kept_answer_of(terms_ptr terms, const core::job_id& job);
 
 }  // namespace weir::net

@@ -18,6 +18,9 @@
 
 namespace weir::net {
 
+// The refusal of a request.
+reply response_refusal(const core::error& e);
+
 // The events of a response. Their numbers need the log from its beginning.
 class response_events {
  public:

@@ -199,7 +199,7 @@ result<void> converse(parsed_request& p, std::span<const json::array> earlier, c
     if (*is != &item.get_object()) item = json::value(**is);
     if (auto added = make.add(at, item.get_object()); !added) return added;
   }
-  if (said.messages.empty()) return bad_param("input", "input has no message");
+  if (said.messages.empty() && p.generate) return bad_param("input", "input has no message");
   if (make.pictures() > 0)
     p.warnings.push_back(
         {"input", fmt::format("{} images are left out: models here read text alone", make.pictures())});

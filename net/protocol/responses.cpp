@@ -249,6 +249,24 @@ result<void> read_field(std::string_view name, const json::value& v, parsed_requ
   return read_other(name, v, p);
 }
 
+// A field of a response.create message that is none of a body, or has another meaning there. false: it is as
+// in a body.
+result<bool> read_socket_field(std::string_view name, const json::value& v, parsed_request& p) {
+  if (name == "generate") {
+    if (auto read = read_flag(p.generate, name, v); !read) return read.error();
+    return true;
+  }
+  if (name == "stream") {  // a socket always streams
+    bool any = false;
+    if (auto read = read_flag(any, name, v); !read) return read.error();
+    return true;
+  }
+  if (name == "background" && v.is_bool() && v.get_bool())
+    return bad_param("background",
+                     "background is not supported over a WebSocket: send it to POST /v1/responses");
+  return name == "type";
+}
+
 // What of the request the response object repeats.
 std::string echo_of(const json::object& body, const parsed_request& p) {
   std::string out = "{";  // so that append_key() knows where an object begins
@@ -322,19 +340,29 @@ result<void> judge(const json::object& body, const parsed_request& p) {
 
 }  // namespace
 
-result<parsed_request> parse(std::string_view body, std::size_t most_values, bool strict) {
+result<parsed_request> parse(std::string_view body, std::size_t most_values, bool strict, bool of_socket) {
   auto object = read_body(body, most_values);
   if (!object) return object.error();
   parsed_request p;
+  if (of_socket) {
+    const json::value* type = object->if_contains("type");
+    if (!type || *type != "response.create") return bad_param("type", "type must be response.create");
+    p.stream = true;
+  }
   p.request.input_param = "input";
   p.request.separate_reasoning = true;
   std::string effort;
   for (const auto& [key, value] : *object) {
     if (value.is_null()) continue;
+    if (of_socket) {
+      auto known = read_socket_field(std::string_view(key), value, p);
+      if (!known) return known.error();
+      if (*known) continue;
+    }
     if (auto read = read_field(std::string_view(key), value, p, effort); !read) return read.error();
   }
   if (strict && !p.ignored.empty()) return p.ignored.refusal();
-  if (p.items.empty() && p.previous_response_id.empty()) {
+  if (p.items.empty() && p.previous_response_id.empty() && p.generate) {
     const bool there = object->contains("input");
     return bad_param("input", "input is {}", there ? "empty" : "missing");
   }

@@ -40,6 +40,7 @@ struct parsed_request {
   bool store = true;                  // the response can be read again, and gone on with
   bool background = false;            // the answer comes before the job has ended
   bool outlives = false;              // on_disconnect is "continue"; so is every background job
+  bool generate = true;               // false, over a socket alone: the response has no answer
   std::string previous_response_id;   // empty: the conversation begins here
   std::vector<std::string> referred;  // ids of the item_reference items
   std::string instructions;
@@ -50,10 +51,11 @@ struct parsed_request {
   ignored_fields ignored;                        // unknown fields
 };
 
-// Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param
-// with the field's name; with `strict`, for an unknown field too.
+// Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). `of_socket`: it is a
+// response.create message of a WebSocket, which always streams. Error: invalid_param with the field's name;
+// with `strict`, for an unknown field too.
 core::result<parsed_request> parse(std::string_view body, std::size_t most_values = SIZE_MAX,
-                                   bool strict = false);
+                                   bool strict = false, bool of_socket = false);
 
 // Finds an item by its id; null: there is none. The item lives until converse() returns.
 using item_finder = std::function<const boost::json::value*(std::string_view id)>;
@@ -96,6 +98,9 @@ struct output_place {
 std::string response_object(const response_head& head, const actors::token_log& log,
                             const actors::outcome& how, std::int64_t completed_s,
                             output_place* output = nullptr);
+// The response object of a request that asks for no answer.
+std::string prepared_object(const response_head& head, std::int64_t completed_s,
+                            output_place* output = nullptr);
 // The response object of a job that waits or runs.
 std::string unfinished_object(const response_head& head, std::string_view status);
 
@@ -116,6 +121,8 @@ class event_writer {
   // response.failed. A cancelled response ends with response.incomplete. REQUIRES: all tokens were given.
   void end(std::string& out, const actors::token_log& log, const actors::outcome& how,
            std::int64_t completed_s);
+  // The same for a request that asks for no answer: response.completed. REQUIRES: no tokens were given.
+  void end_prepared(std::string& out, std::int64_t completed_s);
   // Appends `error`, for what ends a stream before its job has begun.
   void fail(std::string& out, const core::error& e);
   void keep_alive(std::string& out) const;  // appends a comment, which clients do not see

@@ -216,6 +216,16 @@ std::string response_object(const response_head& head, const actors::token_log& 
   return out;
 }
 
+std::string prepared_object(const response_head& head, std::int64_t completed_s, output_place* output) {
+  const actors::outcome nothing;
+  std::string out;
+  append_object(out, [&] {
+    append_response(
+        out, head, "completed", &nothing, &completed_s, head.warnings, [] {}, output);
+  });
+  return out;
+}
+
 std::string unfinished_object(const response_head& head, std::string_view status) {
   std::string out;
   append_object(out,
@@ -348,6 +358,13 @@ void event_writer::end(std::string& out, const actors::token_log& log, const act
                                            : "response.incomplete";
   event(out, type,
         [&] { append_object(out, "response", [&] { append_ended(out, head_, log, how, completed_s); }); });
+}
+
+void event_writer::end_prepared(std::string& out, std::int64_t completed_s) {
+  event(out, "response.completed", [&] {
+    append_key(out, "response");
+    out += prepared_object(head_, completed_s);
+  });
 }
 
 void event_writer::fail(std::string& out, const core::error& e) {

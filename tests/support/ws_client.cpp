@@ -35,7 +35,7 @@ ws_client::ws_client(unsigned short port, ws_options o) : p_(std::make_unique<pa
   }));
   p_->ws.read_message_max(64 << 20);
   const std::string host = o.host.empty() ? "127.0.0.1:" + std::to_string(port) : o.host;
-  wait([&](auto done) { p_->ws.async_handshake(p_->response, host, "/v1/stream", done); });
+  wait([&](auto done) { p_->ws.async_handshake(p_->response, host, o.path, done); });
 }
 
 ws_client::~ws_client() = default;

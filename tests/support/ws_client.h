@@ -16,7 +16,7 @@
 namespace weir::tests {
 
 struct ws_options {
-  std::string protocols = "weir.v1";
+  std::string path = "/v1/stream", protocols = "weir.v1";
   std::string origin, authorization, host;
   int receive_buffer = 0;  // bytes that the system keeps for this client; 0: its default
 };
@@ -26,7 +26,7 @@ class ws_client {
   using object = boost::json::object;
   using error_code = boost::system::error_code;
 
-  // Connects, and makes the handshake for /v1/stream.
+  // Connects, and makes the handshake.
   explicit ws_client(unsigned short port, ws_options o = {});
   ~ws_client();
   ws_client(const ws_client&) = delete;
