@@ -80,9 +80,8 @@ function wrong_schema() {
 
 /** What the server says when it takes a request: parts of the schema that it does not enforce. */
 export function took_request({ warnings = [] }) {
-  const of_schema = warnings.filter(({ param }) => param === "" || param.startsWith("/"));
-  if ($("schema-on").checked)
-    tell_schema(of_schema.map(({ param, message }) => at_place(param, message)).join("; "), false);
+  const of_schema = warnings.filter(({ param }) => is_of_schema(param));
+  if ($("schema-on").checked) tell_schema(of_schema.map(at_place).join("; "), false);
 }
 
 /**
@@ -91,7 +90,7 @@ export function took_request({ warnings = [] }) {
  * @returns {boolean} whether the same can be asked again: the tools were refused, and are off now
  */
 export function refused_request({ param = "", message = "" }) {
-  if (/^json_schema\b/.test(param)) tell_schema(at_place(param.slice("json_schema".length), message), true);
+  if (/^json_schema\b/.test(param)) tell_schema(at_place({ param, message }), true);
   if (!/^tools\b/.test(param) || !$("tools-on").checked) return false;
   $("tools-on").checked = false;
   keep();
@@ -99,8 +98,11 @@ export function refused_request({ param = "", message = "" }) {
   return true;
 }
 
-/** A sentence about a place in the schema, which a JSON pointer names. */
-function at_place(pointer, message) {
+/** A `param` is the place in the schema, a JSON pointer, with the field's name in front of it or without. */
+const is_of_schema = (param) => /^(json_schema)?(\/|$)/.test(param);
+
+function at_place({ param, message }) {
+  const pointer = param.replace(/^json_schema/, "");
   return pointer === "" ? message : `${pointer}: ${message}`;
 }
 
