@@ -10,7 +10,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import {
   Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, tool as agent_tool,
 } from "@openai/agents";
-import { generateObject, generateText, Output, streamObject } from "ai";
+import { generateObject, generateText, Output, streamObject, tool } from "ai";
 import { createAgent, providerStrategy, tool as chain_tool } from "langchain";
 import OpenAI from "openai";
 import { zodFunction, zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
@@ -105,6 +105,15 @@ describe("OpenAI's Agents SDK", { skip }, () => {
       assert.deepEqual(steps(result), expected);
     });
 
+    test(`a call is demanded, over ${route}`, async () => {
+      const look = agent_tool({ name: "look", description: "d", parameters: place, execute: look_up });
+      const agent = new Agent({
+        name: "Caller", tools: [look], model: model(), toolUseBehavior: "stop_on_first_tool",
+        modelSettings: { toolChoice: "required", parallelToolCalls: false },
+      });
+      assert.equal((await runner.run(agent, "weather?")).finalOutput, "18 °C in Köln");
+    });
+
     test(`an output type is kept, over ${route}`, async () => {
       const agent = new Agent({ name: "Clerk", outputType: person, model: model() });
       const result = await runner.run(agent, "Ada?");
@@ -144,6 +153,9 @@ describe("schemas of zod", { skip }, () => {
       for await (const part of streamed.partialObjectStream) parts += part ? 1 : 0;
       assert.ok(parts > 3, `${parts} parts`);
       assert.deepEqual(await streamed.object, ada);
+      const tools = { save: tool({ description: "d", inputSchema: person, strict: true }) };
+      const call = await generateText({ model, tools, toolChoice: "required", prompt: "save" });
+      assert.deepEqual(call.toolCalls.map(({ toolName, input }) => [toolName, input]), [["save", ada]]);
       const output = Output.object({ schema: person });
       assert.deepEqual((await generateText({ model, output, prompt: "Ada?" })).output, ada);
     }
@@ -182,10 +194,12 @@ describe("LangChain's agents", { skip: skip || old }, () => {
       assert.equal(said, "Köln 18, Oslo 18.");
     });
 
-    test(`a schema is kept, over ${route}`, async () => {
+    test(`a schema is kept, also as a tool's, over ${route}`, async () => {
       const model = chat({ useResponsesApi });
       const structured = model.withStructuredOutput(person, { name: "person", method: "jsonSchema" });
       assert.deepEqual(await structured.invoke("Ada?"), ada);
+      const called = model.withStructuredOutput(person, { name: "save", method: "functionCalling" });
+      assert.deepEqual(await called.invoke("save"), ada);
       const agent = createAgent({ model, tools: [], responseFormat: providerStrategy(person) });
       const { structuredResponse } = await agent.invoke({ messages: [user("Ada?")] });
       assert.deepEqual(structuredResponse, ada);
