@@ -50,15 +50,12 @@ class answer_writer {
     if (constrains_)
       if (auto taken = calls_.take(asked_.tools.tools); !taken) return taken.error();
     if (asked_.text) {
-      const std::size_t before = out_.warnings.size();
       auto text = write_constraint(out_, *asked_.text, budget_);
       if (!text) {
         error e = text.error();
         e.param.insert(0, asked_.text_param);
         return e;
       }
-      for (std::size_t i = before; i < out_.warnings.size(); ++i)
-        out_.warnings[i].where.insert(0, asked_.text_param);
       text_ = *text;
     }
     const auto root = format_.messages == envelope::none ? with_reasoning() : messages();

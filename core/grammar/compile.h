@@ -33,8 +33,8 @@ struct constraint_text {
   std::string syntax;                // grammar: "gbnf", "lark"; empty: GBNF where a line has `::=`, else Lark
   json_space space = json_space::bounded;
   bool strict = false;  // json_schema: what cannot be enforced is refused, not relaxed
-  // answer: an answer with calls of tools and reasoning. `param` of its errors, and `where` of its warnings,
-  // begin with the client's name of what is to blame.
+  // answer: an answer with calls of tools and reasoning. `param` of its errors, and `where` of warnings of
+  // tools, begin with the client's name of what is to blame.
   std::shared_ptr<const call_rules> answer = {};
 };
 // `words`: the vocabulary, in which marks of an answer may be one token; null: none is.
