@@ -122,6 +122,17 @@ describe("OpenAI's Agents SDK", { skip }, () => {
   }
 });
 
+describe("OpenAI's Agents SDK and kept responses", { skip }, () => {
+  test("a run goes on with the last response of another", async () => {
+    const runner = new Runner({ tracingDisabled: true });
+    const agent = new Agent({ name: "Clerk", model: new OpenAIResponsesModel(openai, "sim") });
+    const first = await runner.run(agent, "Ada?");
+    const more = await runner.run(agent, "again", { previousResponseId: first.lastResponseId });
+    assert.equal(more.finalOutput, JSON.stringify(ada));  // a prompt without the first question says hello
+    assert.equal((await runner.run(agent, "again")).finalOutput, "Hello.");
+  });
+});
+
 describe("schemas of zod", { skip }, () => {
   test("OpenAI's client parses chats, responses and calls", async () => {
     const asked = { model: "sim", messages: [user("Ada?")] };
