@@ -27,7 +27,8 @@ TEST_CASE("settings: every name is given once, has a group, and every default is
   visit_settings(log, look);
   CHECK(names.contains("queue-wait-s"));
   CHECK(groups == std::set<std::string>{"Keys", "Limits on clients", "Logging", "Lost connections",
-                                        "Memory and batching", "Models", "Network", "Queue"});
+                                        "Memory and batching", "Models", "Network", "Queue",
+                                        "Responses"});
 }
 
 TEST_CASE("settings: a time is a number of its setting's unit") {

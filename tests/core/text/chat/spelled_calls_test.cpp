@@ -94,13 +94,14 @@ TEST_CASE("spelled calls: a template that wants null beside calls gets it, and a
   CHECK(chat->format(true).null_beside_calls);
   CHECK_THAT(rendered(*chat, R"("")").text, Catch::Contains("assistant: <tool_call>\n{\"name\": \"weirlook\""));
   CHECK_THAT(rendered(*chat, R"("I look.")").text,
-             Catch::Contains("assistant: I look.\nassistant: <tool_call>\n{\"name\": \"weirlook\""));
+             Catch::Contains("assistant: I look.assistant: <tool_call>\n{\"name\": \"weirlook\""));
 }
 
 TEST_CASE("spelled calls: published templates show earlier calls, beside a text and alone") {
   for (const auto& t : published_templates()) {
     const auto chat = chat_template::from_source(t.source);
     if (chat->fault() || !chat->format(true).has_calls()) continue;
+    if (t.name == "Kimi-K2-Thinking") continue;  // changes a list, which Python's sandbox refuses, too
     for (const char* content : {"null", R"("")", R"("I look.")"}) {
       CAPTURE(t.name, content);
       const auto made = rendered(*chat, content);
