@@ -76,8 +76,7 @@ std::uint64_t shared_bytes(const core::job& j) {
 
 // What the answer's plan and constraint hold of the request's tools and constraint for a second time.
 std::uint64_t rules_bytes(const prepared_request& known, const request& r) {
-  return (known.answer ? tools_bytes(r) : 0) +
-         (known.constraint ? tools_bytes(r) + constraint_bytes(r) : 0);
+  return (known.answer ? tools_bytes(r) : 0) + (known.constraint ? tools_bytes(r) + constraint_bytes(r) : 0);
 }
 
 // What a job has of its own: the prompt and the lists are shared.
@@ -170,8 +169,8 @@ core::result<plan> plan_of(arrival& a, core::turn& at) {
   return all;
 }
 
-// What is not done of the request, what is not enforced of the constraint, and what a chat template needed to be changed of the messages;
-// null: nothing.
+// What is not done of the request, what is not enforced of the constraint, and what a chat template needed to
+// be changed of the messages; null: nothing.
 std::shared_ptr<const constraint_warnings> warnings_of(const plan& all, const request& asked,
                                                        const prepared_request& known) {
   if (all.notes.empty() && known.unmet.empty()) return all.constraint.warnings;
@@ -228,7 +227,8 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
   return *why;
 }
 
-// What the name of a field in an error of the constraint begins with. Rules of a whole answer have whole names.
+// What the name of a field in an error of the constraint begins with. Rules of a whole answer have whole
+// names.
 std::string blamed_param(const arrival& a) {
   return a.prepared.constraint ? std::string() : a.asked.constraint_param;
 }

@@ -281,10 +281,11 @@ void visit_settings(client_settings& s, V&& v) {
   limits({"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
   limits({"strict-fields", "refuse unknown fields of HTTP bodies, instead of naming them in `warnings`", ""},
           s.strict_fields);
-  network({"reasoning-field",
-           "where chats have the model's reasoning: reasoning_content, reasoning, or both with a comma between",
-           "NAME[,NAME]"},
-          s.reasoning_field);
+  network(
+      {"reasoning-field",
+       "where chats have the model's reasoning: reasoning_content, reasoning, or both with a comma between",
+       "NAME[,NAME]"},
+      s.reasoning_field);
   limits({"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
          s.handshake);
   limits({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);

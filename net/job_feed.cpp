@@ -65,7 +65,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
 
   void look(const std::shared_ptr<hub>& home, std::size_t shard) {
     auto found = home->jobs().follow(question_.id, question_.who, question_.after, question_.how,
-                                       question_.in_passing);
+                                     question_.in_passing);
     if (const auto* no = std::get_if<follow_refusal>(&found)) {
       const bool elsewhere = no->code == no_such_job.code && shard + 1 < all_->hubs.size();
       return elsewhere ? ask(shard + 1) : refuse(*no);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/grammar/calls.h"
-#include "core/process_seed.h"
+#include "core/grammar/process_seed.h"
 
 namespace weir::core::grammar {
 namespace {

@@ -34,8 +34,8 @@ struct call_rules {
   bool begins_in_reasoning = false;                   // the prompt ends inside reasoning
   std::optional<std::uint32_t> max_reasoning_tokens;  // between the marks; where it is reached, they close
   std::optional<constraint_text> text;                // of the answer's text; never of the kind `answer`
-  // The client's names of `text`, for errors, and of the maximum. Warnings of `text` have the place in it alone,
-  // as where nothing but the text has rules.
+  // The client's names of `text`, for errors, and of the maximum. Warnings of `text` have the place in it
+  // alone, as where nothing but the text has rules.
   std::string text_param, budget_param;
 };
 

@@ -188,7 +188,7 @@ asio::awaitable<reply> http_session::list_response_items(std::string id, std::st
     items = std::shared_ptr<const std::string>(stored, &stored->items);
   } else {
     const auto job = co_await find_job_of_response(id);
-      if (job && !has_ended(*job)) {
+    if (job && !has_ended(*job)) {
       const terms_ptr terms = terms_of(*job->begun()->answer);
       items = std::shared_ptr<const std::string>(terms, &terms->items);
     }

@@ -111,7 +111,8 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
 reply props_of(const shown_models::one* m, bool router) {
   const bool served = m && m->served;
   return json_reply(props_body(m ? &m->status : nullptr,
-                               served ? std::string_view(m->served->chat->source()) : std::string_view(), router));
+                               served ? std::string_view(m->served->chat->source()) : std::string_view(),
+                               router));
 }
 
 reply model_props(hub& h, const std::string& name, const bearer& from) {

@@ -27,8 +27,7 @@ TEST_CASE("settings: every name is given once, has a group, and every default is
   visit_settings(log, look);
   CHECK(names.contains("queue-wait-s"));
   CHECK(groups == std::set<std::string>{"Keys", "Limits on clients", "Logging", "Lost connections",
-                                        "Memory and batching", "Models", "Network", "Queue",
-                                        "Responses"});
+                                        "Memory and batching", "Models", "Network", "Queue", "Responses"});
 }
 
 TEST_CASE("settings: a time is a number of its setting's unit") {

@@ -97,8 +97,7 @@ std::vector<field> create_fields(random_source& draw, std::string_view lane, job
   const bool tools = shape.max_tokens != endless_tokens && draw.chance(20);
   const std::string inputs[] = {quoted(words(draw, 4)), conversation_list(draw), number_list(draw, 5, 200)};
   const std::string& input = tools ? inputs[1] : draw.pick(inputs);
-  fields.insert(fields.begin(),
-                {{"type", "\"response.create\""}, {"id", quoted(lane)}, {"input", input}});
+  fields.insert(fields.begin(), {{"type", "\"response.create\""}, {"id", quoted(lane)}, {"input", input}});
   if (tools) add(fields, tool_fields(draw, tool_names::chat));
   if (draw.chance(30)) fields.push_back({"on_disconnect", draw.chance(50) ? "\"cancel\"" : "\"continue\""});
   if (draw.chance(30)) fields.push_back({"timing", "true"});

@@ -28,14 +28,21 @@ std::string tool(random_source& draw, tool_names names, const std::string& name,
 
 std::string choice(random_source& draw, tool_names names) {
   if (names == tool_names::messages) {
-    static const std::string all[] = {R"({"type":"auto"})", R"({"type":"any"})", R"({"type":"none"})",
-                                      R"({"type":"tool","name":"t0"})", R"({"type":"tool","name":"?"})",
+    static const std::string all[] = {R"({"type":"auto"})",
+                                      R"({"type":"any"})",
+                                      R"({"type":"none"})",
+                                      R"({"type":"tool","name":"t0"})",
+                                      R"({"type":"tool","name":"?"})",
                                       R"({"type":"any","disable_parallel_tool_use":true})"};
     return draw.pick(all);
   }
   static const std::string all[] = {
-      R"("auto")", R"("none")", R"("required")", R"({"type":"function","name":"t0"})",
-      R"({"type":"function","function":{"name":"t0"}})", R"({"type":"function","function":{"name":"?"}})",
+      R"("auto")",
+      R"("none")",
+      R"("required")",
+      R"({"type":"function","name":"t0"})",
+      R"({"type":"function","function":{"name":"t0"}})",
+      R"({"type":"function","function":{"name":"?"}})",
       R"({"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"t0"}]})"};
   return draw.pick(all);
 }
@@ -54,7 +61,8 @@ std::vector<field> tool_fields(random_source& draw, tool_names names) {
   if (draw.chance(70)) fields.push_back({"tool_choice", choice(draw, names)});
   if (draw.chance(30) && names != tool_names::messages) fields.push_back({"parallel_tool_calls", "false"});
   if (draw.chance(30))
-    fields.push_back({"max_reasoning_tokens", draw.chance(80) ? std::to_string(draw.below(50)) : "4294967295"});
+    fields.push_back(
+        {"max_reasoning_tokens", draw.chance(80) ? std::to_string(draw.below(50)) : "4294967295"});
   return fields;
 }
 
@@ -67,7 +75,8 @@ std::string called_turns(random_source& draw) {
     out += object({{"role", "\"assistant\""},
                    {"content", draw.chance(50) ? "null" : "\"I look.\""},
                    {"reasoning_content", draw.chance(50) ? "\"hm\"" : "null"},
-                   {"tool_calls", '[' + object({{"id", id}, {"type", "\"function\""}, {"function", function}}) + ']'}}) +
+                   {"tool_calls",
+                    '[' + object({{"id", id}, {"type", "\"function\""}, {"function", function}}) + ']'}}) +
            ',';
     out += object({{"role", "\"tool\""}, {"tool_call_id", id}, {"content", "\"18\""}}) + ',';
     if (draw.chance(20)) out += object({{"role", "\"system\""}, {"content", "\"be brief\""}}) + ',';
@@ -76,7 +85,8 @@ std::string called_turns(random_source& draw) {
 }
 
 std::string_view calling_template() {
-  return "{% for m in messages %}{{ m.role }}: {% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n"
+  return "{% for m in messages %}{{ m.role }}: {% if m.reasoning_content %}<think>\n{{ m.reasoning_content "
+         "}}\n"
          "</think>\n\n{% endif %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}\n<tool_call>\n"
          "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n"
          "</tool_call>{% endfor %}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}";

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/process_seed.h"
+#include "core/grammar/process_seed.h"
 #include "core/grammar/regex/regex_prints.h"
 #include "core/grammar/regex/regex_tables.h"
 #include "core/grammar/text_list.h"

@@ -101,7 +101,8 @@ written_calls calls_as_written(const prober& by, const std::vector<probe_call>& 
   static constexpr const char* ids[] = {"abcdef123", "abcdef124"};
   json::array made, messages{question()};
   for (std::size_t i = 0; i < calls.size(); ++i) made.push_back(call_of(calls[i], ids[i], as_text));
-  messages.push_back(json::object{{"role", "assistant"}, {"content", content}, {"tool_calls", std::move(made)}});
+  messages.push_back(
+      json::object{{"role", "assistant"}, {"content", content}, {"tool_calls", std::move(made)}});
   for (std::size_t i = 0; i < calls.size(); ++i)
     messages.push_back(json::object{
         {"role", "tool"}, {"tool_call_id", ids[i]}, {"name", calls[i].name}, {"content", "weirresult"}});

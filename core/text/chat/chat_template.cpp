@@ -6,7 +6,6 @@
 #include "core/shortened.h"
 #include "core/text/answer/find_format.h"
 #include "core/text/chat/final_message.h"
-#include "core/text/chat/spelled_calls.h"
 #include "core/text/chat/template_files.h"
 #include "core/text/json_field.h"
 
@@ -108,6 +107,18 @@ void chat_template::add(std::string name, std::string_view source) {
   }
 }
 
+namespace {
+
+bool have_calls(const json::array& messages) {
+  return std::ranges::any_of(messages, [](const json::value& m) {
+    const auto* o = m.if_object();
+    const auto* calls = o ? o->if_contains("tool_calls") : nullptr;
+    return calls && calls->is_array() && !calls->get_array().empty();
+  });
+}
+
+}  // namespace
+
 // The template `tool_use` serves conversations with tools, `rag` those with documents, `default` all others.
 const chat_template::named* chat_template::choose(bool tools, bool documents) const {
   const auto find = [&](std::string_view name) -> const named* {
@@ -138,19 +149,17 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
   if (c.reasoning_effort && !c.variables.contains("reasoning_effort"))
     variables["reasoning_effort"] = *c.reasoning_effort;
   auto& messages = variables["messages"].as_array();
-  spelled_calls calls;
   if (how == given::fitted) {
     if (!chosen->knows_developer) developers_to_system(messages);
     const auto changed = arrange(messages, chosen->turns);
     if (notes && changed.reminders > 0) notes->push_back(reminder_note(changed.reminders));
     fit(messages, chosen->forms);
-    const answer_format& f = chosen->format;
-    if (!f.writes_calls && spelled_calls::can_spell(f.calls)) calls.take(messages, f.calls);
+    if (notes && !chosen->format.writes_calls && have_calls(messages))
+      notes->push_back("the model's chat template leaves out the calls of earlier messages");
   }
   auto made = chosen->program->render({variables, tokens_, now}, most);
   if (made && c.continue_final_message)
     if (auto cut = end_at_final_message(messages, *made); !cut) return cut.error();
-  if (made) calls.put(*made);
   return made;
 }
 

@@ -1,5 +1,5 @@
-// Calls that have to be written, arguments that follow schemas, and reasoning that ends: over each dialect, by
-// a model that draws tokens at random.
+// Calls that have to be written, arguments that follow schemas, and reasoning that ends: over each dialect,
+// by a model that draws tokens at random.
 #include <fmt/format.h>
 
 #include <boost/json/parse.hpp>
@@ -23,8 +23,7 @@ namespace json = boost::json;
 // A template of Hermes' calls; `ending` stands behind the prompt for the answer.
 actors::template_text calls_template(std::string_view ending = {}, bool reasons = true) {
   actors::template_text t;
-  t.source =
-      "{% for m in messages %}{{ m.role }}: ";
+  t.source = "{% for m in messages %}{{ m.role }}: ";
   if (reasons)
     t.source += "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}";
   t.source +=
@@ -70,8 +69,8 @@ std::string chat_tools(std::string_view schema = parameters, bool strict = false
 }
 
 std::string chat(std::string_view fields, unsigned seed = 1) {
-  return fmt::format(
-      R"({{"messages":[{{"role":"user","content":"x"}}],"max_tokens":400,"seed":{},{}}})", seed, fields);
+  return fmt::format(R"({{"messages":[{{"role":"user","content":"x"}}],"max_tokens":400,"seed":{},{}}})",
+                     seed, fields);
 }
 
 void check_arguments(std::string_view text) {
@@ -118,9 +117,10 @@ struct heard {
 
 std::string request_of(std::string_view method, std::string_view target, std::string_view more,
                        std::string_view body = {}) {
-  return fmt::format("{} {} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                     "Content-Length: {}\r\n{}\r\n{}",
-                     method, target, body.size(), more, body);
+  return fmt::format(
+      "{} {} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n{}\r\n{}",
+      method, target, body.size(), more, body);
 }
 
 }  // namespace
@@ -207,14 +207,15 @@ TEST_CASE("forced calls: reasoning ends at its maximum, and a constraint begins 
   }
 }
 
-TEST_CASE("forced calls: a stream that is cut in the middle of reasoning and of a call goes on as if it were whole") {
+TEST_CASE(
+    "forced calls: a stream that is cut in the middle of reasoning and of a call goes on as if it were "
+    "whole") {
   drawing_server s(calls_template("<think>\\n"));
   std::mt19937_64 draw(drawn_seed(1));
-  const auto body =
-      chat(chat_tools(R"({"type":"object","properties":{"s":{"type":"string","maxLength":40}},)"
-                      R"("required":["s"],"additionalProperties":false})") +
-           R"(,"max_reasoning_tokens":30,"tool_choice":"required","parallel_tool_calls":false,)"
-           R"("stream":true,"on_disconnect":"continue")");
+  const auto body = chat(chat_tools(R"({"type":"object","properties":{"s":{"type":"string","maxLength":40}},)"
+                                    R"("required":["s"],"additionalProperties":false})") +
+                         R"(,"max_reasoning_tokens":30,"tool_choice":"required","parallel_tool_calls":false,)"
+                         R"("stream":true,"on_disconnect":"continue")");
   const auto asked = request_of("POST", "/v1/chat/completions", {}, body);
   heard whole;
   whole.read(s.f.port(), asked);
@@ -242,9 +243,8 @@ TEST_CASE("forced calls: what cannot be enforced is refused for a strict tool, e
   const auto refused = s.post("/v1/chat/completions", chat(chat_tools(far, true)), 400);
   CHECK_THAT(std::string(refused.at("error").at("param").as_string()),
              Catch::StartsWith("tools[0].function.parameters"));
-  const auto told = s.post(
-      "/v1/chat/completions",
-      chat(chat_tools(far) + R"(,"tool_choice":"required","max_reasoning_tokens":0)"));
+  const auto told = s.post("/v1/chat/completions",
+                           chat(chat_tools(far) + R"(,"tool_choice":"required","max_reasoning_tokens":0)"));
   CHECK_THAT(std::string(told.at("warnings").at(0).at("param").as_string()),
              Catch::StartsWith("tools[0].function.parameters"));
   // A function of Responses follows its schema as far as can be, unless `strict` is false.

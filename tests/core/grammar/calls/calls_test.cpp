@@ -565,7 +565,8 @@ TEST_CASE("calls: a call that is required needs a format and a tool", "[grammar]
   CHECK(no_tool.refusal->code == core::errc::invalid_param);
 }
 
-TEST_CASE("calls: errors of the text's constraint have the client's name of it, warnings the place in it", "[grammar]") {
+TEST_CASE("calls: errors of the text's constraint have the client's name of it, warnings the place in it",
+          "[grammar]") {
   const auto words = bytes_and_marks({}, false);
   auto rules = rules_for("hermes", choice::automatic);
   rules.text_param = "response_format.json_schema.schema";

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-namespace weir::core {
+namespace weir::core::grammar {
 
 inline std::uint64_t process_seed() {
   static const std::uint64_t seed = [] {
@@ -15,4 +15,4 @@ inline std::uint64_t process_seed() {
   return seed;
 }
 
-}  // namespace weir::core
+}  // namespace weir::core::grammar
