@@ -133,19 +133,27 @@ for (const device of ["reference", "cpu"]) {
       });
     }
 
-    test("all models at once, twice each, while another one comes and goes", async () => {
-      let over = false;
-      const guests = visits(server.url, basename(tested.at(-1)), () => over);
-      const cut = (folder) => cases(folder).filter((c) => c.ids.length > 0);
-      const answers = tested.flatMap((folder) => {
-        const all = cut(folder);
-        return [0, 1].map(async () => {
-          const got = await over_socket(server.url, basename(folder), all);
-          assert.deepEqual(got, all.map((c) => c.ids), basename(folder));
-        });
-      });
-      await Promise.all(answers).finally(() => (over = true));
-      assert.ok((await guests) > 0);
-    });
   });
 }
+
+// The smallest model comes and goes beside the others.
+test("models at once, twice each, while another one comes and goes", { skip }, async () => {
+  const smallest = folders.find((f) => basename(f).startsWith("stories260K"));
+  const served = [...new Set([smallest, ...folders])].filter(Boolean).slice(0, 5);
+  const server = await start_real({
+    args: ["--device", "cpu", "--kv-tokens", "8192", ...served.flatMap((f) => ["--model", `${basename(f)}=${f}`])],
+  });
+  try {
+    let over = false;
+    const guests = visits(server.url, basename(served[0]), () => over);
+    const answers = [...served, ...served].map(async (folder) => {
+      const all = cases(folder).filter((c) => c.ids.length > 0);
+      const got = await over_socket(server.url, basename(folder), all);
+      assert.deepEqual(got, all.map((c) => c.ids), basename(folder));
+    });
+    await Promise.all(answers).finally(() => (over = true));
+    assert.ok((await guests) > 0);
+  } finally {
+    await server.stop();
+  }
+});
