@@ -7,8 +7,8 @@
 Starts one `weir serve --device sim`. In pairs of rounds, loads it with STREAMS streams of RATE tokens a
 second, alone and beside ATTACKERS slow, as many mute and as many hostile connections (MESSAGES bad messages a
 second together). With `--cpus N` the machine's N cores are divided: the server has the first quarter, the
-streams' reader the next, the attackers the rest. Prints one line of JSON: added jitter of both kinds of
-rounds, the difference of each pair, and resident memory.
+streams' reader the next, the attackers the rest. Prints one line of JSON: added jitter and the longest
+delay of both kinds of rounds, the difference of each pair, and resident memory.
 """
 import argparse, json, os, re, statistics, subprocess, tempfile, time
 
@@ -79,6 +79,7 @@ try:
                       "attacked_p99_ms": [r["p99"] for r in rounds["attacked"]],
                       "added_p99_ms": {"median": round(statistics.median(more), 3),
                                        "all": [round(m, 3) for m in more]},
+                      "longest_ms": {kind: [r["max"] for r in all] for kind, all in rounds.items()},
                       "faults": sum(r["errors"] + r["gaps"] + r["repeats"]
                                     for r in rounds["alone"] + rounds["attacked"]),
                       "resident_mb": {k: round(v, 1) for k, v in memory.items()}, "attack": said}))
