@@ -140,9 +140,8 @@ for (const device of ["reference", "cpu"]) {
 test("models at once, twice each, while another one comes and goes", { skip }, async () => {
   const smallest = folders.find((f) => basename(f).startsWith("stories260K"));
   const served = [...new Set([smallest, ...folders])].filter(Boolean).slice(0, 5);
-  const server = await start_real({
-    args: ["--device", "cpu", "--kv-tokens", "8192", ...served.flatMap((f) => ["--model", `${basename(f)}=${f}`])],
-  });
+  const named = served.flatMap((f) => ["--model", `${basename(f)}=${f}`]);
+  const server = await start_real({ args: ["--device", "cpu", "--kv-tokens", "8192", ...named] });
   try {
     let over = false;
     const guests = visits(server.url, basename(served[0]), () => over);

@@ -205,6 +205,13 @@ call_format written_form(const prober& by, envelope messages, const json::value&
   return {};
 }
 
+bool shows_calls(const prober& by, const json::value& content) {
+  for (const bool as_text : {false, true})
+    if (calls_as_written(by, {first_call}, as_text, content).text.find(called_word) != std::string::npos)
+      return true;
+  return false;
+}
+
 // The form in which the model of a template answers that shows tools and writes no calls.
 call_format unwritten_form(const prober& by, std::string_view source) {
   const std::string shown = by.prompt_of({question()}, true, true);
@@ -285,10 +292,10 @@ answer_format find_format(const jinja::program& p, std::string_view source, cons
     f.calls = written_form(by, f.messages, nullptr);
     f.null_beside_calls = f.has_calls();
   }
-  if (!f.has_calls()) {
-    f.calls = unwritten_form(by, source);
-    f.writes_calls = !f.has_calls();
-  }
+  const bool written = f.has_calls();
+  if (written) f.calls_alone = !shows_calls(by, "weirsaid");
+  if (!written) f.calls = unwritten_form(by, source);
+  f.writes_calls = written || !f.has_calls();
   if (f.messages == envelope::none) f.reasoning = reasoning_of(by, source);
   return f;
 }

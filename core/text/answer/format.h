@@ -73,8 +73,9 @@ struct answer_format {
   call_format calls;  // of the table; its name is empty where the model has no known format
   reasoning_format reasoning;
   envelope messages = envelope::none;
-  // Of the template: it writes the calls of earlier messages, but those beside a content that is not null.
-  bool writes_calls = true, null_beside_calls = false;
+  // Of the template: it writes the calls of earlier messages; those of a message without content alone; those
+  // beside a content that is null alone.
+  bool writes_calls = true, calls_alone = false, null_beside_calls = false;
 
   bool has_calls() const noexcept { return !calls.name.empty(); }
   bool has_reasoning() const noexcept { return !reasoning.close.empty() || messages != envelope::none; }

@@ -95,6 +95,7 @@ void chat_template::add(std::string name, std::string_view source) {
     const auto has = [&](std::string_view word) { return source.find(word) != source.npos; };
     message_forms forms = forms_of(**program, tokens_);
     const answer_format format = find_format(**program, source, tokens_);
+    forms.calls_alone = format.calls_alone;
     forms.null_beside_calls = format.null_beside_calls;
     message_turns turns = turns_of(**program, source, tokens_, forms);
     programs_.push_back({std::move(name), std::move(*program), has("developer"), has("reasoning_effort"),

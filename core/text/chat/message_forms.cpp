@@ -216,14 +216,14 @@ bool is_empty(const json::value& content) {
          (content.is_array() && content.get_array().empty());
 }
 
-// A message's content becomes a message in front of its calls.
-void part_contents_from_calls(json::array& messages) {
+// A message's content becomes a message in front of its calls. `empty`: the content beside the calls.
+void part_contents_from_calls(json::array& messages, const json::value& empty) {
   json::array all = std::exchange(messages, {});
   for (json::value& m : all) {
     auto* o = m.if_object();
     const auto* calls = o ? o->if_contains("tool_calls") : nullptr;
     if (calls && calls->is_array() && !calls->get_array().empty()) {
-      json::value content = std::exchange((*o)["content"], nullptr);
+      json::value content = std::exchange((*o)["content"], empty);
       if (!is_empty(content))
         messages.push_back(json::object{{"role", "assistant"}, {"content", std::move(content)}});
     }
@@ -245,7 +245,8 @@ void fit(json::array& messages, const message_forms& forms) {
     if (!calls || !calls->is_array()) continue;
     for (json::value& call : calls->get_array()) fit_call(call, forms.arguments_as_text, values_left);
   }
-  if (forms.null_beside_calls) part_contents_from_calls(messages);
+  if (!forms.calls_alone) return;
+  part_contents_from_calls(messages, forms.null_beside_calls ? json::value() : json::value(""));
 }
 
 }  // namespace weir::core

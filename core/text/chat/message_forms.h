@@ -35,8 +35,8 @@ struct message_forms {
                                                             "tool"};
   std::array<content, roles.size()> contents{};  // by role; all other roles have texts
   bool arguments_as_text = false;                // else they are objects
-  // Calls stand beside a content that is null; the text of a message with calls is a message of its own.
-  bool null_beside_calls = false;
+  // The content of a message with calls is a message of its own; beside the calls it is empty, or null.
+  bool calls_alone = false, null_beside_calls = false;
 
   content of(std::string_view role) const noexcept;
 };

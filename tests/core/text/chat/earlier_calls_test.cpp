@@ -67,7 +67,7 @@ TEST_CASE("earlier calls: a template that wants null beside calls gets it, and a
       "{% for c in m.tool_calls %}<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
       "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}{% else %}{{ m.content }}{% endif %}\n"
       "{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}");
-  CHECK(chat->format(true).null_beside_calls);
+  CHECK((chat->format(true).null_beside_calls && chat->format(true).calls_alone));
   CHECK_THAT(rendered(*chat, R"("")").text,
              Catch::Contains("assistant: <tool_call>\n{\"name\": \"weirlook\""));
   CHECK_THAT(rendered(*chat, R"("I look.")").text,
