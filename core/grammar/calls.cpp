@@ -132,7 +132,7 @@ class answer_writer {
     const part_id more = rules_.sequence({calls_.group(several), text});
     return rules_.sequence({text, several ? rules_.any_number(more) : rules_.maybe(more)});
   }
-  // Calls are not constrained, or there are none.
+  // The answer of a model whose calls follow no rules, or that makes none.
   part_id free_answer() {
     if (asked_.text) return text_;
     texts without;
@@ -162,7 +162,8 @@ class answer_writer {
     return rules_.choice(ways);
   }
 
-  // The body of reasoning, at most as long as it may be. nullopt: that cannot be counted.
+  // What may stand between the marks of reasoning. nullopt: reasoning has a maximum, and its tokens cannot be
+  // counted.
   std::optional<part_id> reasoning_body(bool calls_end_it) {
     texts without{format_.reasoning.close};
     if (calls_end_it) add_openings(without);

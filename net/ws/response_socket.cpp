@@ -24,7 +24,7 @@
 #include "net/wake.h"
 #include "net/ws/response_frames.h"
 #include "net/ws/ws_closing.h"
-#include "net/ws/ws_transport.h"
+#include "net/ws/ws_socket.h"
 
 namespace weir::net {
 namespace {
@@ -73,7 +73,6 @@ class session final : public std::enable_shared_from_this<session> {
   void tick();
   void close(close_code why);
   void hang_up();
-  std::uint16_t reason_it_ended() const;
 
   asio::awaitable<void> read_messages();
   void take(message m);
@@ -96,7 +95,7 @@ class session final : public std::enable_shared_from_this<session> {
   hub& hub_;
   counted_coroutine counted_;
   admission how_;
-  websocket::stream<ws_transport, false> ws_;
+  ws_stream ws_;
   ws_closing closing_;
   rate_meter rate_;
   std::shared_ptr<wake> news_;  // of messages, of the job under way, of time
@@ -114,18 +113,13 @@ class session final : public std::enable_shared_from_this<session> {
 // ---- life
 
 void session::prepare_socket() {
-  ws_.set_option(websocket::stream_base::timeout{hub_.limits().handshake, hub_.limits().silent, true});
-  ws_.set_option(websocket::stream_base::decorator([id = how_.request_id](websocket::response_type& r) {
-    r.set(http::field::server, "weir");
-    r.set("x-request-id", id);
-  }));
-  ws_.read_message_max(hub_.limits().body_bytes);  // a second limit: the transport's watch refuses sooner
-  ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
-    const auto alive = self.lock();
-    if (!alive) return;
-    const bool too_big = why == ws_frame_watch::verdict::too_big;
-    alive->close(too_big ? close_code::too_big : close_code::too_many_messages);
-  });
+  ws_setup how;
+  how.message_bytes = hub_.limits().body_bytes;
+  how.request_id = how_.request_id;
+  how.refused = [self = weak_from_this()](close_code why) {
+    if (const auto alive = self.lock()) alive->close(why);
+  };
+  set_up(ws_, hub_.limits(), std::move(how));
 }
 
 asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
@@ -161,7 +155,7 @@ void session::end() noexcept {
   closing_.hang_up();
   hub_.server().sessions.fetch_sub(1, std::memory_order_relaxed);
   core::contained(hub_.server().seen, "a WebSocket's end",
-                  [this] { hub_.counts().closed.add(reason_it_ended()); });
+                  [this] { hub_.counts().closed.add(reason_it_ended(closing_, ws_, last_read_)); });
   hang_up();
 }
 
@@ -210,20 +204,8 @@ void session::tick() {
   hub_.count_lag(now - *waits_since_, frames_.size());
   constexpr std::size_t pieces_alone = 0;  // what waits is one piece of events
   if (!closing_.too_slow(now, *waits_since_, pieces_alone)) return;
-  error_code ignored;
-  // what the kernel still holds is dropped
-  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);
+  drop_unsent(ws_);
   hang_up();
-}
-
-std::uint16_t session::reason_it_ended() const {
-  const auto number = [](close_code c) { return static_cast<std::uint16_t>(c); };
-  if (closing_.code()) return number(*closing_.code());
-  if (last_read_ == websocket::error::closed)
-    return ws_.reason().code ? ws_.reason().code : number(close_code::no_status);
-  if (last_read_ == websocket::error::bad_frame_payload) return number(close_code::bad_payload);
-  if (last_read_ == websocket::condition::protocol_violation) return number(close_code::protocol_fault);
-  return number(close_code::abnormal);
 }
 
 // ---- what comes in

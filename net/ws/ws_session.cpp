@@ -15,6 +15,7 @@
 #include "net/sent_text.h"
 #include "net/ws/ws_closing.h"
 #include "net/ws/ws_conversation.h"
+#include "net/ws/ws_socket.h"
 #include "net/ws/ws_writer.h"
 
 namespace weir::net {
@@ -77,12 +78,11 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   void hear(hub::event e);
   void tick();
   void say_closing(std::string_view reason, std::chrono::milliseconds notice);
-  std::uint16_t reason_it_ended() const;
 
   std::shared_ptr<hub> at_;
   hub& hub_;
   counted_coroutine counted_;
-  websocket::stream<ws_transport, false> ws_;
+  ws_stream ws_;
   bool let_in_ = false;  // the client is authenticated; beside closing_, since each tick reads both
   bool writes_later_ = false;
   ws_closing closing_;
@@ -97,22 +97,14 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
 // ---- life
 
 void session::prepare_socket() {
-  ws_.set_option(websocket::stream_base::timeout{hub_.limits().handshake, hub_.limits().silent, true});
-  ws_.set_option(websocket::stream_base::decorator(
-      [id = conversation_.how().request_id,
-       ours = conversation_.how().subprotocol](websocket::response_type& r) {
-        r.set(http::field::server, "weir");
-        r.set("x-request-id", id);
-        if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
-      }));
-  // a second limit: the ws_frame_watch of the transport refuses sooner
-  ws_.read_message_max(hub_.limits().message_bytes());
-  ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
-    const auto alive = self.lock();
-    if (!alive) return;
-    const bool too_big = why == ws_frame_watch::verdict::too_big;
-    alive->close(too_big ? close_code::too_big : close_code::too_many_messages);
-  });
+  ws_setup how;
+  how.message_bytes = hub_.limits().message_bytes();
+  how.request_id = conversation_.how().request_id;
+  if (conversation_.how().subprotocol) how.subprotocol = subprotocol;
+  how.refused = [self = weak_from_this()](close_code why) {
+    if (const auto alive = self.lock()) alive->close(why);
+  };
+  set_up(ws_, hub_.limits(), std::move(how));
 }
 
 asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
@@ -200,7 +192,7 @@ void session::end() noexcept {
   closing_.hang_up();
   hub_.server().sessions.fetch_sub(1, std::memory_order_relaxed);
   core::contained(hub_.server().seen, "a WebSocket's end", [this] {
-    hub_.counts().closed.add(reason_it_ended());
+    hub_.counts().closed.add(reason_it_ended(closing_, ws_, last_read_));
     pace_timer_.cancel();
   });
   frames_.drop_lanes();  // what happens to their jobs: net/kept_jobs.h
@@ -329,22 +321,8 @@ void session::judge_reader(steady_clock::time_point now, steady_clock::time_poin
   const std::size_t waiting = frames_.backlog();
   hub_.count_lag(now - waits_since, waiting);
   if (!closing_.too_slow(now, waits_since, waiting)) return;
-  error_code ignored;
-  // what the kernel still holds is dropped
-  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);
+  drop_unsent(ws_);
   hang_up();
-}
-
-// The server's reason where it has one, else how the last read ended.
-std::uint16_t session::reason_it_ended() const {
-  const auto number = [](close_code c) { return static_cast<std::uint16_t>(c); };
-  const error_code& ec = last_read_;
-  if (closing_.code()) return number(*closing_.code());
-  if (ec == websocket::error::closed)
-    return ws_.reason().code ? ws_.reason().code : number(close_code::no_status);
-  if (ec == websocket::error::bad_frame_payload) return number(close_code::bad_payload);
-  if (ec == websocket::condition::protocol_violation) return number(close_code::protocol_fault);
-  return number(close_code::abnormal);
 }
 
 }  // namespace

@@ -27,19 +27,14 @@ std::string_view without_white(std::string_view s) {
 
 answer_parts::answer_parts(rules& r, const answer_format& format, const tokenizer* words) : rules_(r) {
   if (!words) return;
-  const known_format known(format, *words);
-  marks_.assign(known.tokens().begin(), known.tokens().end());
+  known_.emplace(format, *words);
   single_bytes_ = only_single_bytes(*words);
 }
 
 std::vector<answer_parts::piece> answer_parts::cut(std::string_view spelling) const {
   std::vector<piece> out;
   while (!spelling.empty()) {
-    const known_mark* found = nullptr;
-    for (const auto& m : marks_)
-      if (spelling.starts_with(m.spelling) && (!found || m.spelling.size() > found->spelling.size()))
-        found = &m;
-    if (found) {
+    if (const known_mark* found = known_ ? known_->mark_beginning(spelling) : nullptr) {
       out.push_back({found->id, {}});
       spelling.remove_prefix(found->spelling.size());
       continue;

@@ -27,11 +27,11 @@ class answer_parts {
   // The first mark of the spelling that is one token; nullopt: it has none.
   std::optional<token_id> token_in(std::string_view spelling) const;
   // Text in which none of the spellings stands. Where each has a token, the text is any tokens but those;
-  // else it is characters, and white space in a spelling stands for any. Empty spellings stand nowhere.
+  // else the text is characters, and white space in a spelling stands for any. Empty spellings stand nowhere.
   using spellings = std::span<const std::string_view>;
   part_id text_without(spellings which);
-  // The same of at most `most` tokens. nullopt: they cannot be counted, because a spelling is no token, and
-  // some tokens have several bytes.
+  // Such text of at most `most` tokens. nullopt: tokens cannot be counted, because a spelling is no token,
+  // and some tokens have several bytes.
   std::optional<part_id> text_without(spellings which, std::uint32_t most);
   // The characters of text_without(), whether the spellings are tokens or not.
   regex_id characters_without(spellings which);
@@ -53,7 +53,7 @@ class answer_parts {
   regex_id flexible(std::string_view spelling);
 
   rules& rules_;
-  std::vector<known_mark> marks_;
+  std::optional<known_format> known_;  // nullopt: no mark is one token
   bool single_bytes_ = false;  // each token that is text is one byte
 };
 

@@ -74,15 +74,18 @@ int known_format::mark_of(token_id id) const noexcept {
   return at == tokens_.end() || at->id != id ? -1 : static_cast<int>(at - tokens_.begin());
 }
 
+const known_mark* known_format::mark_beginning(std::string_view text) const noexcept {
+  const known_mark* found = nullptr;
+  for (const auto& m : tokens_)
+    if (text.starts_with(m.spelling) && (!found || m.spelling.size() > found->spelling.size())) found = &m;
+  return found;
+}
+
 std::string known_format::compared(std::string_view spelling) const {
   std::string out;
   spelling = stripped(spelling);
   while (!spelling.empty()) {
-    const known_mark* found = nullptr;
-    for (const auto& m : tokens_)
-      if (spelling.starts_with(m.spelling) && (!found || m.spelling.size() > found->spelling.size()))
-        found = &m;
-    if (found) {
+    if (const known_mark* found = mark_beginning(spelling)) {
       append_mark(out, static_cast<int>(found - tokens_.data()));
       spelling.remove_prefix(found->spelling.size());
     } else {

@@ -37,6 +37,8 @@ class known_format {
   std::span<const known_mark> tokens() const noexcept { return tokens_; }
   // Number of the mark that this token is; -1: it is none. O(log marks).
   int mark_of(token_id id) const noexcept;
+  // The longest mark with which this text begins; null: there is none.
+  const known_mark* mark_beginning(std::string_view text) const noexcept;
   // A spelling of the format in the form in which it is compared, without white space at its ends.
   std::string compared(std::string_view spelling) const;
   // Appends mark number `mark` in that form.

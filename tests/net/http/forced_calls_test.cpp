@@ -8,7 +8,7 @@
 #include <random>
 
 #include "tests/support/http_client.h"
-#include "tests/support/raw_client.h"
+#include "tests/support/plain_http.h"
 #include "tests/support/seed.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/sse.h"
@@ -88,20 +88,15 @@ struct heard {
 
   // Reads at most `most` bytes of the answer.
   void read(unsigned short port, const std::string& request, std::size_t most = std::string::npos) {
-    raw_client c(port);
-    c.send(request);
-    const auto& all = c.read_until("\r\n\r\n");
-    REQUIRE(all.find(" 200 ") != all.npos);
-    const auto begin = all.find("\r\n\r\n") + 4;
-    while (all.size() - begin < most && c.read_more()) {
-    }
-    for (const auto& e : whole_events(std::string_view(all).substr(begin, most))) {
+    const auto all = plain_body(port, request, most);
+    for (const auto& e : whole_events(all)) {
       if (!e.id.empty()) last = e.id;
       if (e.data == "[DONE]") ended = true;
       if (e.data != "[DONE]") take(json::parse(e.data).at("choices").at(0));
     }
     const auto named = all.find("\"id\":\"chatcmpl-");
-    if (named != all.npos) id = all.substr(named + 6, all.find('"', named + 6) - named - 6);
+    const auto end = named == all.npos ? named : all.find('"', named + 6);
+    if (end != all.npos) id = all.substr(named + 6, end - named - 6);
   }
 
  private:
@@ -114,14 +109,6 @@ struct heard {
     if (choice.at("finish_reason").is_string()) finish = choice.at("finish_reason").as_string();
   }
 };
-
-std::string request_of(std::string_view method, std::string_view target, std::string_view more,
-                       std::string_view body = {}) {
-  return fmt::format(
-      "{} {} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-      "Content-Length: {}\r\n{}\r\n{}",
-      method, target, body.size(), more, body);
-}
 
 }  // namespace
 
@@ -216,7 +203,7 @@ TEST_CASE(
                                     R"("required":["s"],"additionalProperties":false})") +
                          R"(,"max_reasoning_tokens":30,"tool_choice":"required","parallel_tool_calls":false,)"
                          R"("stream":true,"on_disconnect":"continue")");
-  const auto asked = request_of("POST", "/v1/chat/completions", {}, body);
+  const auto asked = plain_request("POST", "/v1/chat/completions", {}, body);
   heard whole;
   whole.read(s.f.port(), asked);
   CHECK(whole.finish == "tool_calls");
@@ -227,8 +214,8 @@ TEST_CASE(
     REQUIRE_FALSE(cut.id.empty());
     while (!cut.ended)
       cut.read(s.f.port(),
-               request_of("GET", "/v1/jobs/" + cut.id + "/events",
-                          cut.last.empty() ? std::string() : "Last-Event-ID: " + cut.last + "\r\n"),
+               plain_request("GET", "/v1/jobs/" + cut.id + "/events",
+                             cut.last.empty() ? std::string() : "Last-Event-ID: " + cut.last + "\r\n"),
                1 + draw() % 3000);
     CHECK(cut.reasoning == whole.reasoning);
     CHECK(cut.arguments == whole.arguments);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/support/http_client.h"
+#include "tests/support/plain_http.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/seed.h"
 #include "tests/support/server_fixture.h"
@@ -28,15 +29,6 @@ std::string body_of(dialect d, std::string_view fields) {
 }
 
 const char* path_of(dialect d) { return paths[static_cast<int>(d)]; }
-
-// In HTTP/1.0 an answer has no chunks, so that every byte of it is the stream's.
-std::string plain_request(std::string_view method, std::string_view target, std::string_view more,
-                          std::string_view body = {}) {
-  return fmt::format(
-      "{} {} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}"
-      "\r\n{}",
-      method, target, body.size(), more, body);
-}
 
 std::string follow(std::string_view id, std::string_view cursor) {
   const auto header = cursor.empty() ? std::string() : fmt::format("Last-Event-ID: {}\r\n", cursor);
@@ -96,15 +88,7 @@ struct reader {
 // Sends a request, and gives the reader at most `most` bytes of the stream that comes; all of it by default.
 void read_stream(const server_fixture& f, reader& r, const std::string& request,
                  std::size_t most = std::string::npos) {
-  raw_client c(f.port());
-  c.send(request);
-  const auto& heard = c.read_until("\r\n\r\n");
-  INFO(heard);
-  REQUIRE(heard.find(" 200 ") != heard.npos);
-  const auto begin = heard.find("\r\n\r\n") + 4;
-  while (heard.size() - begin < most && c.read_more()) {
-  }
-  r.take(std::string_view(heard).substr(begin, most));
+  r.take(plain_body(f.port(), request, most));
 }
 
 // Sends a request whose client is lost as soon as it knows the answer's id, and returns the id.

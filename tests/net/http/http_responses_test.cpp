@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <random>
 
 #include "tests/support/http_client.h"
+#include "tests/support/plain_http.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/seed.h"
 #include "tests/support/server_fixture.h"
@@ -70,29 +72,10 @@ json::object until_ended(server_fixture& f, http_client& c, const std::string& t
   return last;
 }
 
-// The body of an answer to a request of HTTP/1.0, which has no chunks; at most `most` bytes of it.
-std::string read_plain(const server_fixture& f, const std::string& request,
-                       std::size_t most = std::string::npos) {
-  raw_client c(f.port());
-  c.send(request);
-  const auto& heard = c.read_until("\r\n\r\n");
-  INFO(heard);
-  REQUIRE(heard.find(" 200 ") != heard.npos);
-  const auto begin = heard.find("\r\n\r\n") + 4;
-  while (heard.size() - begin < most && c.read_more()) {
-  }
-  return heard.substr(begin, most);
-}
-
-std::string plain_post(const std::string& text) {
-  return fmt::format(
-      "POST {} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-      path, text.size(), text);
-}
+std::string plain_post(const std::string& text) { return plain_request("POST", path, {}, text); }
 
 std::string plain_follow(const std::string& id, std::int64_t after) {
-  return fmt::format("GET {}/{}?stream=true&starting_after={} HTTP/1.0\r\nHost: localhost\r\n\r\n", path, id,
-                     after);
+  return plain_request("GET", fmt::format("{}/{}?stream=true&starting_after={}", path, id, after));
 }
 
 // The whole events of a stream that may be cut.
@@ -354,13 +337,13 @@ TEST_CASE("responses: cut at any byte again and again, a stream goes on without 
   std::mt19937_64 draw(drawn_seed(7));
   const auto asked = fmt::format(R"({{"input":"x","max_output_tokens":250,"stream":true,{}}})", how);
   const auto cut = [&] { return 1000 + draw() % 6000; };
-  std::string all = whole_part(read_plain(f, plain_post(asked), cut()));
+  std::string all = whole_part(plain_body(f.port(), plain_post(asked), cut()));
   REQUIRE(all.find("\"id\":\"") != all.npos);
   const auto id = all.substr(all.find("resp_"), 37);
   const auto count = [&] { return static_cast<std::int64_t>(whole_events(all).size()); };
   int cuts = 0;
   for (; all.find("event: response.incomplete") == all.npos; ++cuts) {
-    std::string more = read_plain(f, plain_follow(id, count() - 1), cut());
+    std::string more = plain_body(f.port(), plain_follow(id, count() - 1), cut());
     if (more.starts_with(": begun\n\n")) more.erase(0, 9);
     all += whole_part(more);
   }
