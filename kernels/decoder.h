@@ -2,7 +2,7 @@
 // it is then free to fuse operations, to choose the types of intermediate results, and to replay a whole
 // step.
 //
-// The single operations stay the definition: core/model/llama.cpp composes them. A decoder's logits agree
+// The single operations stay the definition: core/model/decoder_model.cpp composes them. A decoder's logits agree
 // with the logits of this composition as closely as the decoder's types allow (docs/kernels.md, «Numbers»).
 //
 // Thread safety: one thread at a time, the one that uses the backend.
@@ -20,34 +20,38 @@
 
 namespace weir::kernels {
 
-// The weights of one layer, in memory of the backend; not owned. The rows of `qkv` make the queries, then the
-// keys, then the values; those of `gate_up` make gate, then up.
-struct decoder_layer {
-  const float* attention_norm = nullptr;                 // [hidden]
-  matrix qkv;                                            // [(heads + 2 * kv_heads) * head_dim, hidden]
-  std::vector<matrix> qkv_rest;  // further rows of qkv, in order (core/model/weights.h)
-  const float *q_norm = nullptr, *k_norm = nullptr;      // [head_dim]; may be null
-  matrix out;                                            // [hidden, heads * head_dim]
-  const float* mlp_norm = nullptr;                       // [hidden]
-  matrix gate_up;                                        // [2 * inter, hidden]
-  std::vector<matrix> gate_up_rest;                      // as qkv_rest
-  matrix down;                                           // [hidden, inter]
-  const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
-  const float *gate_up_bias = nullptr, *down_bias = nullptr;
-  attention_rule rule;
+// A norm's weight, and its bias or null. Both null: there is no such norm.
+struct norm_weight {
+  const float* weight = nullptr;
+  const float* bias = nullptr;
 };
 
-// A model: its sizes and its weights, which stay where they are as long as the decoder exists.
+// The weights of one layer, in memory of the backend; not owned. The rows of `qkv` make what attention_mixer
+// says; those of `gate_up` make gate, then up, or up alone.
+struct decoder_layer {
+  norm_weight attention_norm;    // [hidden] in front of attention
+  matrix qkv;                    // [mixer.width(), hidden]
+  std::vector<matrix> qkv_rest;  // further rows of qkv, in order (core/model/weights.h)
+  const float *q_norm = nullptr, *k_norm = nullptr;  // as head_norms says; null: none
+  matrix out;                                        // [hidden, mixer.q_width()]
+  norm_weight attention_behind;                      // [hidden] behind attention
+  norm_weight mlp_norm;                              // [hidden] in front of the feed-forward
+  matrix gate_up;                                    // [mlp.width(), hidden]
+  std::vector<matrix> gate_up_rest;                  // as qkv_rest
+  matrix down;                                       // [hidden, mlp.inter]
+  norm_weight mlp_behind;                            // [hidden] behind the feed-forward
+  const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
+  const float *gate_up_bias = nullptr, *down_bias = nullptr;
+};
+
+// A model: its description and its weights, which stay where they are as long as the decoder exists.
 struct decoder_shape {
-  // hidden: elements of a row of the residual stream. inter: rows of gate, and of up. heads: query heads.
-  // kv_heads: key heads. vocab: tokens. page_tokens: tokens of a page.
-  std::uint32_t hidden = 0, inter = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, page_tokens = 0;
-  float norm_eps = 0;
-  std::vector<float> frequencies;  // [head_dim / 2], as in rotary_angles
-  matrix embedding;                // [vocab, hidden]
-  std::vector<decoder_layer> layers;
-  const float* norm = nullptr;  // [hidden], in front of the head
-  matrix head;                  // [vocab, hidden]
+  model_shape model;
+  std::uint32_t page_tokens = 0;      // tokens of a page
+  matrix embedding;                   // [vocab, hidden]
+  std::vector<decoder_layer> layers;  // as many as the model has
+  norm_weight norm;                   // [hidden], in front of the head
+  matrix head;                        // [vocab, hidden]
   // The type in which pages store keys and values; nullopt: the decoder's own choice.
   std::optional<kernels::kv_type> kv;
 };

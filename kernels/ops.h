@@ -32,6 +32,7 @@
 
 #include "kernels/attention_rule.h"
 #include "kernels/kv_type.h"
+#include "kernels/model_shape.h"
 #include "kernels/tensor.h"
 
 namespace weir::kernels {
@@ -41,31 +42,37 @@ struct decoder_needs;
 struct decoder_shape;
 struct file_codes;
 
-// out[i, :] = table[ids[i], :], widened to f32.
+// out[i, :] = table[ids[i], :] * factor, widened to f32 first.
 // The columns of `out` are in the table's own order: table.inputs is not used.
 // REQUIRES: 0 <= ids[i] < table.rows
 struct gather {
   matrix table;
   std::span<const std::int32_t> ids;
   float* out = nullptr;  // [ids.size(), table.cols]
+  float factor = 1;
 };
 
-// out[r, :] = x[r, :] / sqrt(mean(x[r, :]²) + eps) * weight
-struct rms_norm {
+// out[r, :] = x[r, :] / sqrt(mean(x[r, :]²) + eps) * weight + bias. Where `centred` (LayerNorm), the mean of
+// x[r, :] is first taken off its elements.
+struct row_norm {
   const float* x = nullptr;       // [rows, width]
   const float* weight = nullptr;  // [width]
   float* out = nullptr;           // [rows, width]
   std::uint32_t rows = 0, width = 0;
   float eps = 0;
+  bool centred = false;
+  const float* bias = nullptr;  // [width]; may be null
 };
 
-// rms_norm of each head of a row by itself, in place. Head h of row r is the head_dim elements of x from r *
-// stride + h * head_dim on.
+// row_norm of each head of a row by itself, in place, without a bias. Head h of row r is the head_dim elements
+// of x from r * stride + h * head_dim on, and its weights are those from h * weight_stride on.
 struct head_norm {
   float* x = nullptr;             // [rows, heads * head_dim], rows `stride` elements apart
-  const float* weight = nullptr;  // [head_dim]
+  const float* weight = nullptr;  // [head_dim], or [heads, head_dim]
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
   float eps = 0;
+  bool centred = false;
+  std::uint32_t weight_stride = 0;  // 0: the heads share their weights; head_dim: each has its own
 };
 
 // out = x · wᵀ + bias. The only operation that reads weight matrices in bulk. Where w has inputs of its own,
@@ -84,23 +91,25 @@ struct linear {
   std::uint32_t stride() const noexcept { return out_stride ? out_stride : w.rows; }
 };
 
-// cos[r, i] and sin[r, i] are cosine and sine of the f32 product positions[r] * frequencies[i]. They are
-// computed once a step, for all layers.
+// cos[r, i] and sin[r, i] are `factor` times cosine and sine of the f32 product positions[r] * frequencies[i].
+// They are computed once a step, for all layers.
 struct rotary_angles {
   std::span<const std::uint32_t> positions;  // [rows]
-  std::span<const float> frequencies;        // [head_dim / 2]
-  float* cos = nullptr;                      // [rows, head_dim / 2]
-  float* sin = nullptr;                      // [rows, head_dim / 2]
+  std::span<const float> frequencies;        // [half the elements of a head that turn]
+  float* cos = nullptr;                      // [rows, frequencies.size()]
+  float* sin = nullptr;                      // [rows, frequencies.size()]
+  float factor = 1;
 };
 
-// Rotary embedding of each head, in place: rotates the pair (x[i], x[i + head_dim / 2]) by angle i of its
-// row, x[i] to x[i] * cos - x[i + head_dim / 2] * sin, and x[i + head_dim / 2] to x[i + head_dim / 2] * cos +
-// x[i] * sin.
+// Rotary embedding of each head, in place. The first `turned` elements of a head turn, and the others stay as
+// they are. With half = turned / 2, it rotates the pair (x[i], x[i + half]) by angle i of its row: x[i] to
+// x[i] * cos - x[i + half] * sin, and x[i + half] to x[i + half] * cos + x[i] * sin.
+// REQUIRES: turned is even and at most head_dim
 struct rotary {
   float* x = nullptr;          // [rows, heads * head_dim], rows `stride` elements apart
-  const float* cos = nullptr;  // [rows, head_dim / 2]
-  const float* sin = nullptr;  // [rows, head_dim / 2]
-  std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
+  const float* cos = nullptr;  // [rows, turned / 2]
+  const float* sin = nullptr;  // [rows, turned / 2]
+  std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0, turned = 0;
 };
 
 // Keys and values of one layer, in pages. `heads` are key heads. A page stores a token's key of one head in
@@ -148,18 +157,35 @@ struct attention {
   float* out = nullptr;  // [rows, heads * head_dim]
 };
 
-// out[r, i] = silu(x[r, i]) * x[r, width + i]
-struct silu_mul {
-  const float* x = nullptr;  // [rows, 2 * width]
+// out[r, i] = f(x[r, i]) * x[r, width + i] where `gated`, else f(x[r, i]); f is `kind`.
+struct activate {
+  const float* x = nullptr;  // [rows, 2 * width], or [rows, width] without a gate
   float* out = nullptr;      // [rows, width]
   std::uint32_t rows = 0, width = 0;
+  activation kind = activation::silu;
+  bool gated = true;
 };
 
-// x += y, in place.
+// x[r, i] *= sigmoid(gate[r, i]), in place.
+struct sigmoid_mul {
+  float* x = nullptr;           // [rows, width]
+  const float* gate = nullptr;  // [rows, width], rows `stride` elements apart
+  std::uint32_t rows = 0, width = 0, stride = 0;
+};
+
+// x += factor * y, in place.
 struct add {
   float* x = nullptr;
   const float* y = nullptr;
   std::size_t count = 0;  // elements of each
+  float factor = 1;
+};
+
+// x = factor * x and then, where cap is not 0, x = cap * tanh(x / cap), in place.
+struct soft_cap {
+  float* x = nullptr;
+  std::size_t count = 0;
+  float factor = 1, cap = 0;
 };
 
 // Copies `count` pieces of `bytes` bytes each. Piece i goes from `from` + i * from_stride to `to` + i *
@@ -201,15 +227,17 @@ struct backend {
   void (*end_step)(void* self) = [](void*) {};
 
   void (*do_gather)(void* self, const gather&) = nullptr;
-  void (*do_rms_norm)(void* self, const rms_norm&) = nullptr;
+  void (*do_row_norm)(void* self, const row_norm&) = nullptr;
   void (*do_head_norm)(void* self, const head_norm&) = nullptr;
   void (*do_linear)(void* self, const linear&) = nullptr;
   void (*do_rotary_angles)(void* self, const rotary_angles&) = nullptr;
   void (*do_rotary)(void* self, const rotary&) = nullptr;
   void (*do_kv_write)(void* self, const kv_write&) = nullptr;
   void (*do_attention)(void* self, const attention&) = nullptr;
-  void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
+  void (*do_activate)(void* self, const activate&) = nullptr;
+  void (*do_sigmoid_mul)(void* self, const sigmoid_mul&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
+  void (*do_soft_cap)(void* self, const soft_cap&) = nullptr;
 
   // Whether the backend's memory is the host's own: callers may then read and write it directly. Otherwise
   // they copy by the functions below.
@@ -303,15 +331,17 @@ struct backend {
   double (*peak_flops)(void* self, dtype weights) = nullptr;
 
   void run(const gather& op) const { do_gather(self, op); }
-  void run(const rms_norm& op) const { do_rms_norm(self, op); }
+  void run(const row_norm& op) const { do_row_norm(self, op); }
   void run(const head_norm& op) const { do_head_norm(self, op); }
   void run(const linear& op) const { do_linear(self, op); }
   void run(const rotary_angles& op) const { do_rotary_angles(self, op); }
   void run(const rotary& op) const { do_rotary(self, op); }
   void run(const kv_write& op) const { do_kv_write(self, op); }
   void run(const attention& op) const { do_attention(self, op); }
-  void run(const silu_mul& op) const { do_silu_mul(self, op); }
+  void run(const activate& op) const { do_activate(self, op); }
+  void run(const sigmoid_mul& op) const { do_sigmoid_mul(self, op); }
   void run(const add& op) const { do_add(self, op); }
+  void run(const soft_cap& op) const { do_soft_cap(self, op); }
   void run(const copy& op) const { do_copy(self, op); }
 };
 

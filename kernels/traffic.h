@@ -39,14 +39,15 @@ inline traffic traffic_of(const gather& op) noexcept {
   return {bytes_of(op.table.type, elements) + elements * sizeof(float) + op.ids.size() * sizeof(float), 0};
 }
 
-inline traffic traffic_of(const rms_norm& op) noexcept {
+inline traffic traffic_of(const row_norm& op) noexcept {
   const std::uint64_t elements = std::uint64_t{op.rows} * op.width;
-  return {2 * elements * sizeof(float) + op.width * sizeof(float), 4 * elements};
+  return {2 * elements * sizeof(float) + (op.bias ? 2 : 1) * op.width * sizeof(float), 4 * elements};
 }
 
 inline traffic traffic_of(const head_norm& op) noexcept {
   const std::uint64_t elements = std::uint64_t{op.rows} * op.heads * op.head_dim;
-  return {2 * elements * sizeof(float) + op.head_dim * sizeof(float), 4 * elements};
+  const std::uint64_t weights = op.weight_stride ? op.heads * op.head_dim : op.head_dim;
+  return {2 * elements * sizeof(float) + weights * sizeof(float), 4 * elements};
 }
 
 inline traffic traffic_of(const linear& op) noexcept {
@@ -61,8 +62,8 @@ inline traffic traffic_of(const rotary_angles& op) noexcept {
 }
 
 inline traffic traffic_of(const rotary& op) noexcept {
-  const std::uint64_t elements = std::uint64_t{op.rows} * op.heads * op.head_dim;
-  return {(2 * elements + std::uint64_t{op.rows} * op.head_dim) * sizeof(float), 3 * elements};
+  const std::uint64_t elements = std::uint64_t{op.rows} * op.heads * op.turned;
+  return {(2 * elements + std::uint64_t{op.rows} * op.turned) * sizeof(float), 3 * elements};
 }
 
 inline traffic traffic_of(const kv_write& op) noexcept {
@@ -84,13 +85,22 @@ inline traffic traffic_of(const attention& op) noexcept {
   return sum;
 }
 
-inline traffic traffic_of(const silu_mul& op) noexcept {
+inline traffic traffic_of(const activate& op) noexcept {
   const std::uint64_t elements = std::uint64_t{op.rows} * op.width;
-  return {3 * elements * sizeof(float), 5 * elements};
+  return {(op.gated ? 3 : 2) * elements * sizeof(float), 5 * elements};
+}
+
+inline traffic traffic_of(const sigmoid_mul& op) noexcept {
+  const std::uint64_t elements = std::uint64_t{op.rows} * op.width;
+  return {3 * elements * sizeof(float), 4 * elements};
 }
 
 inline traffic traffic_of(const add& op) noexcept {
   return {3 * std::uint64_t{op.count} * sizeof(float), op.count};
+}
+
+inline traffic traffic_of(const soft_cap& op) noexcept {
+  return {2 * std::uint64_t{op.count} * sizeof(float), 3 * std::uint64_t{op.count}};
 }
 
 }  // namespace weir::kernels

@@ -80,14 +80,14 @@ class stage {
   void pointwise(std::uint32_t rows) {
     const auto h = c_.hidden;
     const auto weight = floats(h), x = floats(std::uint64_t{rows} * h), y = floats(std::uint64_t{rows} * h);
-    measure("rms_norm", rows,
-            [&] { return kernels::rms_norm{x.floats(), weight.floats(), y.floats(), rows, h, 1e-5f}; });
+    measure("row_norm", rows,
+            [&] { return kernels::row_norm{x.floats(), weight.floats(), y.floats(), rows, h, 1e-5f}; });
     measure("add", rows, [&] { return kernels::add{x.floats(), y.floats(), std::size_t{rows} * h}; });
 
     const auto gate_up = floats(std::uint64_t{rows} * 2 * c_.inter),
                inner = floats(std::uint64_t{rows} * c_.inter);
-    measure("silu_mul", rows, [&] {
-      return kernels::silu_mul{gate_up.floats(), inner.floats(), rows, c_.inter};
+    measure("activate", rows, [&] {
+      return kernels::activate{gate_up.floats(), inner.floats(), rows, c_.inter};
     });
 
     // Cosines and sines of an angle: a row is rotated again and again, and must keep its length.

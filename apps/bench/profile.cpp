@@ -37,14 +37,14 @@ struct timed<entry> {
   }
 
   static const char* name(const kernels::gather&) { return "gather"; }
-  static const char* name(const kernels::rms_norm&) { return "rms_norm"; }
+  static const char* name(const kernels::row_norm&) { return "row_norm"; }
   static const char* name(const kernels::head_norm&) { return "head_norm"; }
   static const char* name(const kernels::linear&) { return "linear"; }
   static const char* name(const kernels::rotary_angles&) { return "rotary_angles"; }
   static const char* name(const kernels::rotary&) { return "rotary"; }
   static const char* name(const kernels::kv_write&) { return "kv_write"; }
   static const char* name(const kernels::attention&) { return "attention"; }
-  static const char* name(const kernels::silu_mul&) { return "silu_mul"; }
+  static const char* name(const kernels::activate&) { return "activate"; }
   static const char* name(const kernels::add&) { return "add"; }
 };
 
@@ -58,14 +58,14 @@ profile::profile(std::shared_ptr<const backend> of)
           .begin_step = through<&backend::begin_step>::call,
           .end_step = through<&backend::end_step>::call,
           .do_gather = timed<&backend::do_gather>::call,
-          .do_rms_norm = timed<&backend::do_rms_norm>::call,
+          .do_row_norm = timed<&backend::do_row_norm>::call,
           .do_head_norm = timed<&backend::do_head_norm>::call,
           .do_linear = timed<&backend::do_linear>::call,
           .do_rotary_angles = timed<&backend::do_rotary_angles>::call,
           .do_rotary = timed<&backend::do_rotary>::call,
           .do_kv_write = timed<&backend::do_kv_write>::call,
           .do_attention = timed<&backend::do_attention>::call,
-          .do_silu_mul = timed<&backend::do_silu_mul>::call,
+          .do_activate = timed<&backend::do_activate>::call,
           .do_add = timed<&backend::do_add>::call,
           .on_host = of_->on_host,
           .do_allocate = through<&backend::do_allocate>::call,

@@ -293,7 +293,7 @@ void llama::feed_forward(std::uint32_t layer, std::uint32_t rows) {
   const layer_weights& w = weights_.layers[layer];
   normalise(w.mlp_norm, rows);
   multiply(w.gate_up, normed_, gate_up_, rows);
-  backend_->run(kernels::silu_mul{gate_up_.floats(), inner_.floats(), rows, config_.inter});
+  backend_->run(kernels::activate{gate_up_.floats(), inner_.floats(), rows, config_.inter});
   multiply(w.down, inner_, branch_, rows);
   backend_->run(kernels::add{x_.floats(), branch_.floats(), std::size_t{rows} * config_.hidden});
 }
@@ -305,7 +305,7 @@ void llama::compute_logits(std::uint32_t rows) {
   const auto total = static_cast<std::uint32_t>(positions_.size());
   const kernels::matrix stream{x_.floats(), kernels::dtype::f32, total, config_.hidden};
   backend_->run(kernels::gather{stream, logits_from_, branch_.floats()});
-  backend_->run(kernels::rms_norm{branch_.floats(), weights_.norm, normed_.floats(), rows, config_.hidden,
+  backend_->run(kernels::row_norm{branch_.floats(), weights_.norm, normed_.floats(), rows, config_.hidden,
                                   config_.norm_eps});
   backend_->run(kernels::linear{weights_.head, nullptr, normed_.floats(), logits_.floats(), rows});
   if (!backend_->on_host)
@@ -315,7 +315,7 @@ void llama::compute_logits(std::uint32_t rows) {
 
 void llama::normalise(const float* weight, std::uint32_t rows) {
   backend_->run(
-      kernels::rms_norm{x_.floats(), weight, normed_.floats(), rows, config_.hidden, config_.norm_eps});
+      kernels::row_norm{x_.floats(), weight, normed_.floats(), rows, config_.hidden, config_.norm_eps});
 }
 
 void llama::multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,

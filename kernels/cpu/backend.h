@@ -68,13 +68,13 @@ void cpu_pack(void* self, const matrix& rows_on_host, void* to);
 void cpu_read(void* self, const void* at, std::uint64_t bytes);
 double cpu_peak_flops(void* self, dtype weights);
 void cpu_gather(void* self, const gather&);
-void cpu_rms_norm(void* self, const rms_norm&);
+void cpu_row_norm(void* self, const row_norm&);
 void cpu_head_norm(void* self, const head_norm&);
 void cpu_linear(void* self, const linear&);
 void cpu_rotary(void* self, const rotary&);
 void cpu_kv_write(void* self, const kv_write&);
 void cpu_attention(void* self, const attention&);
-void cpu_silu_mul(void* self, const silu_mul&);
+void cpu_activate(void* self, const activate&);
 void cpu_add(void* self, const add&);
 
 }  // namespace weir::kernels

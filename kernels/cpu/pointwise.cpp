@@ -21,12 +21,12 @@ void for_rows(cpu_state& cpu, std::size_t rows, std::size_t width, const F& work
 
 }  // namespace
 
-void cpu_rms_norm(void* self, const rms_norm& op) {
+void cpu_row_norm(void* self, const row_norm& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
   const std::size_t width = op.width;
   for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r)
-      cpu.simd.rms_norm(op.x + r * width, op.weight, op.out + r * width, width, op.eps);
+      cpu.simd.row_norm(op.x + r * width, op.weight, op.out + r * width, width, op.eps);
   });
 }
 
@@ -36,7 +36,7 @@ void cpu_head_norm(void* self, const head_norm& op) {
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t h = 0; h < op.heads; ++h) {
         float* x = op.x + r * op.stride + h * op.head_dim;
-        cpu.simd.rms_norm(x, op.weight, x, op.head_dim, op.eps);
+        cpu.simd.row_norm(x, op.weight, x, op.head_dim, op.eps);
       }
   });
 }
@@ -51,12 +51,12 @@ void cpu_rotary(void* self, const rotary& op) {
   });
 }
 
-void cpu_silu_mul(void* self, const silu_mul& op) {
+void cpu_activate(void* self, const activate& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
   const std::size_t width = op.width;
   for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r)
-      cpu.simd.silu_mul(op.x + r * 2 * width, op.x + r * 2 * width + width, op.out + r * width, width);
+      cpu.simd.activate(op.x + r * 2 * width, op.x + r * 2 * width + width, op.out + r * width, width);
   });
 }
 

@@ -104,10 +104,10 @@ struct simd_kernels {
   void (*finish)(const attention_tile&);            // writes the queries' outputs from `into`
   void (*read)(const void* at, std::size_t bytes);  // reads every byte, for benchmarks
   void (*widen)(const void* from, dtype type, float* to, std::size_t count);  // plain types alone
-  void (*rms_norm)(const float* x, const float* weight, float* out, std::size_t width,
+  void (*row_norm)(const float* x, const float* weight, float* out, std::size_t width,
                    float eps);  // out may be x
   void (*rotate)(float* x, const float* cos, const float* sin, std::size_t half);
-  void (*silu_mul)(const float* gate, const float* up, float* out, std::size_t count);
+  void (*activate)(const float* gate, const float* up, float* out, std::size_t count);
   void (*add)(float* x, const float* y, std::size_t count);
 };
 

@@ -104,7 +104,7 @@ void embed(device& d, const rows_view& v, const matrix& table, float* x);
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
             float* sin);
 
-// out[i, :] = rms_norm(x[r, :] + bias) * weight for i < rows, with r = from[i], or r = i where `from` is
+// out[i, :] = row_norm(x[r, :] + bias) * weight for i < rows, with r = from[i], or r = i where `from` is
 // null. `order` is that of out's rows; paired ones have a multiple of 16 elements. x is [rows, width] f32.
 // Where `from` is null, x + bias is also stored to x. `bias` [width] may be null.
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,

@@ -42,7 +42,7 @@ __global__ void gather_kernel(matrix table, const std::int32_t* ids, std::size_t
 }
 
 // One block for each row.
-__global__ void norm_kernel(rms_norm op) {
+__global__ void norm_kernel(row_norm op) {
   __shared__ float room[32];
   const float* x = op.x + std::size_t{blockIdx.x} * op.width;
   float squares = 0;
@@ -192,7 +192,7 @@ __global__ void attention_kernel(attention op, slices_view view) {
     op.out[(std::size_t{blockIdx.x} * op.heads + head) * width + i] = out[i] / total;
 }
 
-__global__ void silu_kernel(silu_mul op) {
+__global__ void silu_kernel(activate op) {
   WEIR_EACH(i, std::size_t{op.rows} * op.width) {
     const std::size_t r = i / op.width, c = i % op.width;
     const float gate = op.x[r * 2 * op.width + c], up = op.x[r * 2 * op.width + op.width + c];
@@ -214,7 +214,7 @@ void run_gather(void* self, const gather& op) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-void run_rms_norm(void* self, const rms_norm& op) {
+void run_row_norm(void* self, const row_norm& op) {
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
   norm_kernel<<<op.rows, threads, 0, d.stream>>>(op);
@@ -299,7 +299,7 @@ void run_attention(void* self, const attention& op) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-void run_silu_mul(void* self, const silu_mul& op) {
+void run_activate(void* self, const activate& op) {
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
   silu_kernel<<<blocks_for(std::size_t{op.rows} * op.width), threads, 0, d.stream>>>(op);
@@ -317,14 +317,14 @@ void run_add(void* self, const add& op) {
 
 void fill_table(backend& t) {
   t.do_gather = run_gather;
-  t.do_rms_norm = run_rms_norm;
+  t.do_row_norm = run_row_norm;
   t.do_head_norm = run_head_norm;
   t.do_linear = run_linear;
   t.do_rotary_angles = run_rotary_angles;
   t.do_rotary = run_rotary;
   t.do_kv_write = run_kv_write;
   t.do_attention = run_attention;
-  t.do_silu_mul = run_silu_mul;
+  t.do_activate = run_activate;
   t.do_add = run_add;
 }
 

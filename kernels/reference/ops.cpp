@@ -18,22 +18,32 @@ const std::byte* row_of(const matrix& m, std::size_t row) {
 
 void run_gather(void*, const gather& op) {
   const std::size_t width = op.table.cols;
-  for (std::size_t r = 0; r < op.ids.size(); ++r)
-    dequantise(op.table.type, row_of(op.table, static_cast<std::size_t>(op.ids[r])), width,
-               op.out + r * width);
+  for (std::size_t r = 0; r < op.ids.size(); ++r) {
+    float* out = op.out + r * width;
+    dequantise(op.table.type, row_of(op.table, static_cast<std::size_t>(op.ids[r])), width, out);
+    for (std::size_t i = 0; op.factor != 1 && i < width; ++i) out[i] *= op.factor;
+  }
 }
 
-float inverse_rms(const float* x, std::size_t width, float eps) {
-  double squares = 0;
-  for (std::size_t i = 0; i < width; ++i) squares += double{x[i]} * x[i];
-  return static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + eps));
+// What a norm takes off each element of a row, and what it then multiplies the element by.
+struct norm_numbers {
+  float mean = 0, scale = 1;
+};
+norm_numbers norm_of(const float* x, std::size_t width, float eps, bool centred) {
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; centred && i < width; ++i) sum += x[i];
+  const double mean = sum / static_cast<double>(width);
+  for (std::size_t i = 0; i < width; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  return {static_cast<float>(mean),
+          static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + eps))};
 }
 
-void run_rms_norm(void*, const rms_norm& op) {
+void run_row_norm(void*, const row_norm& op) {
   for (std::size_t r = 0; r < op.rows; ++r) {
     const float* x = op.x + r * op.width;
-    const float scale = inverse_rms(x, op.width, op.eps);
-    for (std::size_t i = 0; i < op.width; ++i) op.out[r * op.width + i] = x[i] * scale * op.weight[i];
+    const norm_numbers n = norm_of(x, op.width, op.eps, op.centred);
+    for (std::size_t i = 0; i < op.width; ++i)
+      op.out[r * op.width + i] = (x[i] - n.mean) * n.scale * op.weight[i] + (op.bias ? op.bias[i] : 0.0f);
   }
 }
 
@@ -41,8 +51,9 @@ void run_head_norm(void*, const head_norm& op) {
   for (std::size_t r = 0; r < op.rows; ++r)
     for (std::size_t h = 0; h < op.heads; ++h) {
       float* x = op.x + r * op.stride + h * op.head_dim;
-      const float scale = inverse_rms(x, op.head_dim, op.eps);
-      for (std::size_t i = 0; i < op.head_dim; ++i) x[i] = x[i] * scale * op.weight[i];
+      const float* weight = op.weight + h * op.weight_stride;
+      const norm_numbers n = norm_of(x, op.head_dim, op.eps, op.centred);
+      for (std::size_t i = 0; i < op.head_dim; ++i) x[i] = (x[i] - n.mean) * n.scale * weight[i];
     }
 }
 
@@ -75,13 +86,13 @@ void run_rotary_angles(void*, const rotary_angles& op) {
   for (std::size_t r = 0; r < op.positions.size(); ++r)
     for (std::size_t i = 0; i < half; ++i) {
       const float angle = static_cast<float>(op.positions[r]) * op.frequencies[i];
-      op.cos[r * half + i] = std::cos(angle);
-      op.sin[r * half + i] = std::sin(angle);
+      op.cos[r * half + i] = op.factor * std::cos(angle);
+      op.sin[r * half + i] = op.factor * std::sin(angle);
     }
 }
 
 void run_rotary(void*, const rotary& op) {
-  const std::size_t half = op.head_dim / 2;
+  const std::size_t half = op.turned / 2;
   for (std::size_t r = 0; r < op.rows; ++r)
     for (std::size_t h = 0; h < op.heads; ++h) {
       float* x = op.x + r * op.stride + h * op.head_dim;
@@ -117,14 +128,15 @@ void run_kv_write(void*, const kv_write& op) {
       }
 }
 
-double score(const attention& op, const float* q, const kv_place& at) {
+double score(const attention& op, const float* q, double scale, const kv_place& at) {
   const kv_head keys = head_at(op.kv, op.kv.keys, at);
   double sum = 0;
   for (std::size_t i = 0; i < op.kv.head_dim; i += keys.group()) {
     const kv_numbers k = load_kv(keys, at.token, i);
     for (std::size_t j = 0; j < k.count; ++j) sum += double{q[i + j]} * k.x[j];
   }
-  return sum * op.rule.scale;
+  const double cap = op.rule.cap;
+  return cap == 0 ? sum * scale : cap * std::tanh(sum * scale / cap);
 }
 
 void add_values(const attention& op, const kv_place& at, double weight, float* out) {
@@ -140,12 +152,13 @@ void add_values(const attention& op, const kv_place& at, double weight, float* o
 void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, std::size_t from,
             std::size_t to, float* out) {
   const auto at = [&](std::size_t p) { return place_of(op.kv, slice, p, head); };
-  double largest = score(op, q, at(from));
-  for (std::size_t p = from + 1; p <= to; ++p) largest = std::max(largest, score(op, q, at(p)));
+  const double scale = op.rule.scale_at(static_cast<std::uint32_t>(to));
+  double largest = score(op, q, scale, at(from));
+  for (std::size_t p = from + 1; p <= to; ++p) largest = std::max(largest, score(op, q, scale, at(p)));
   double total = 0;
   std::fill_n(out, op.kv.head_dim, 0.0f);
   for (std::size_t p = from; p <= to; ++p) {
-    const double weight = std::exp(score(op, q, at(p)) - largest);
+    const double weight = std::exp(score(op, q, scale, at(p)) - largest);
     total += weight;
     add_values(op, at(p), weight, out);
   }
@@ -164,31 +177,59 @@ void run_attention(void*, const attention& op) {
       }
 }
 
-void run_silu_mul(void*, const silu_mul& op) {
+float activated(activation kind, float g) {
+  switch (kind) {
+    case activation::silu:
+      return g / (1.0f + std::exp(-g));
+    case activation::gelu:
+      return 0.5f * g * (1.0f + std::tanh(0.7978845608f * (g + 0.044715f * g * g * g)));
+    case activation::relu2:
+      return g <= 0 ? 0.0f : g * g;  // a NaN stays one
+  }
+  return 0;
+}
+
+void run_activate(void*, const activate& op) {
+  const std::size_t width = op.width, stride = op.gated ? 2 * width : width;
   for (std::size_t r = 0; r < op.rows; ++r)
-    for (std::size_t i = 0; i < op.width; ++i) {
-      const float gate = op.x[r * 2 * op.width + i], up = op.x[r * 2 * op.width + op.width + i];
-      op.out[r * op.width + i] = gate / (1.0f + std::exp(-gate)) * up;
+    for (std::size_t i = 0; i < width; ++i) {
+      const float* x = op.x + r * stride + i;
+      op.out[r * width + i] = activated(op.kind, *x) * (op.gated ? x[width] : 1.0f);
     }
 }
 
+void run_sigmoid_mul(void*, const sigmoid_mul& op) {
+  for (std::size_t r = 0; r < op.rows; ++r)
+    for (std::size_t i = 0; i < op.width; ++i)
+      op.x[r * op.width + i] /= 1.0f + std::exp(-op.gate[r * op.stride + i]);
+}
+
 void run_add(void*, const add& op) {
-  for (std::size_t i = 0; i < op.count; ++i) op.x[i] += op.y[i];
+  for (std::size_t i = 0; i < op.count; ++i) op.x[i] += op.factor * op.y[i];
+}
+
+void run_soft_cap(void*, const soft_cap& op) {
+  for (std::size_t i = 0; i < op.count; ++i) {
+    const float x = op.factor * op.x[i];
+    op.x[i] = op.cap == 0 ? x : op.cap * std::tanh(x / op.cap);
+  }
 }
 
 constexpr backend table{
     .name = "reference",
     .self = nullptr,
     .do_gather = run_gather,
-    .do_rms_norm = run_rms_norm,
+    .do_row_norm = run_row_norm,
     .do_head_norm = run_head_norm,
     .do_linear = run_linear,
     .do_rotary_angles = run_rotary_angles,
     .do_rotary = run_rotary,
     .do_kv_write = run_kv_write,
     .do_attention = run_attention,
-    .do_silu_mul = run_silu_mul,
+    .do_activate = run_activate,
+    .do_sigmoid_mul = run_sigmoid_mul,
     .do_add = run_add,
+    .do_soft_cap = run_soft_cap,
     .on_host = true,
     .do_allocate = host_allocate,
     .do_free = host_free,

@@ -80,7 +80,7 @@ TEST_CASE("cpu: norms equal the reference") {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
       const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
       CAPTURE(rows, width, heads);
-      compare(b, rms_norm{x.data(), weight.data(), nullptr, rows, width, 1e-5f}, rows * width, 2e-6);
+      compare(b, row_norm{x.data(), weight.data(), nullptr, rows, width, 1e-5f}, rows * width, 2e-6);
       const std::uint32_t head_dim = pick(r, 4, 128) * 2, stride = heads * head_dim + pick(r, 0, 9);
       const auto per_head = random_floats(r, std::size_t{rows} * stride),
                  head_weight = random_floats(r, head_dim);
@@ -109,23 +109,23 @@ TEST_CASE("cpu: rotary equals the reference") {
   });
 }
 
-TEST_CASE("cpu: silu_mul and add equal the reference, at the edges of exp too") {
+TEST_CASE("cpu: activate and add equal the reference, at the edges of exp too") {
   on_every_backend([](const backend& b) {
     tests::rng r(7);
     for (int round = 0; round < 8; ++round) {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 1500);
       auto x = random_floats(r, std::size_t{rows} * 2 * width, 4), y = random_floats(r, x.size());
       CAPTURE(rows, width);
-      compare(b, silu_mul{x.data(), nullptr, rows, width}, rows * width, 1e-6);
+      compare(b, activate{x.data(), nullptr, rows, width}, rows * width, 1e-6);
       compare_in_place(b, add{nullptr, y.data(), y.size()}, x, 0);
     }
     std::vector<float> edges{-1e30f, -200, -88, -87, -0.0f, 0, 87, 88, 200, 1e30f};
     auto x = edges;
     x.resize(2 * edges.size(), 1.0f);
-    compare(b, silu_mul{x.data(), nullptr, 1, static_cast<std::uint32_t>(edges.size())}, edges.size(), 1e-6);
+    compare(b, activate{x.data(), nullptr, 1, static_cast<std::uint32_t>(edges.size())}, edges.size(), 1e-6);
     auto out = poison(1);
     const float broken[] = {std::nanf(""), 1};
-    b.run(silu_mul{broken, out.data(), 1, 1});
+    b.run(activate{broken, out.data(), 1, 1});
     CHECK(std::isnan(out[0]));
   });
 }

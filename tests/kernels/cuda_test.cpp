@@ -164,7 +164,7 @@ TEST_CASE("cuda: gather equals the reference bit for bit") {
   });
 }
 
-TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
+TEST_CASE("cuda: norms, rotary, activate and add equal the reference") {
   on_cuda([](const backend_ptr& b) {
     tests::rng r(4);
     for (int round = 0; round < 12; ++round) {
@@ -175,8 +175,8 @@ TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
         const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
         auto wanted = tests::poison(x.size());
         const on_device dx(b, x), dweight(b, weight), out(b, wanted);
-        defined().run(rms_norm{x.data(), weight.data(), wanted.data(), rows, width, 1e-5f});
-        b->run(rms_norm{dx.floats(), dweight.floats(), out.floats(), rows, width, 1e-5f});
+        defined().run(row_norm{x.data(), weight.data(), wanted.data(), rows, width, 1e-5f});
+        b->run(row_norm{dx.floats(), dweight.floats(), out.floats(), rows, width, 1e-5f});
         CHECK(tests::worst_difference(wanted, out.back()) <= 3e-6);
       }
       auto x = random_floats(r, std::size_t{rows} * stride);
@@ -201,8 +201,8 @@ TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
         const auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
         auto wanted = tests::poison(std::size_t{rows} * width);
         const on_device dboth(b, both), out(b, wanted);
-        defined().run(silu_mul{both.data(), wanted.data(), rows, width});
-        b->run(silu_mul{dboth.floats(), out.floats(), rows, width});
+        defined().run(activate{both.data(), wanted.data(), rows, width});
+        b->run(activate{dboth.floats(), out.floats(), rows, width});
         CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
         b->run(add{out.floats(), dboth.floats(), wanted.size()});
         const auto sum = out.back();

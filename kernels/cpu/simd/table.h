@@ -40,9 +40,9 @@ constexpr simd_kernels table{
     .finish = finish,
     .read = read,
     .widen = widen,
-    .rms_norm = rms_norm_row,
+    .row_norm = norm_row,
     .rotate = rotate,
-    .silu_mul = silu_mul_row,
+    .activate = activate_row,
     .add = add_row,
 };
 

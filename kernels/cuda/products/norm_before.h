@@ -5,7 +5,7 @@
 
 namespace weir::kernels::cuda {
 
-// The row is rms_norm(rows[from[0], :]) * weight; where `from` is null, row 0 is meant. rows [.., k] and
+// The row is row_norm(rows[from[0], :]) * weight; where `from` is null, row 0 is meant. rows [.., k] and
 // weight [k] are f32, in memory of the device. The elements that are multiplied are row * weight, rounded;
 // the factor of the norm multiplies the sums. No norm where `rows` is null.
 struct norm_before {

@@ -71,11 +71,11 @@ void measure_rows(const backend& b, const bench::limits& l, const width& w, std:
   std::vector<float> frequencies(w.head_dim / 2, 0.01f);
   const std::string of =
       std::string(", ") + w.name + ", " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
-  measure(b, l, "rms_norm" + of, rms_norm{x.data(), weight.data(), y.data(), rows, w.hidden, 1e-5f});
+  measure(b, l, "row_norm" + of, row_norm{x.data(), weight.data(), y.data(), rows, w.hidden, 1e-5f});
   measure(b, l, "rotary_angles" + of, rotary_angles{positions, frequencies, cos.data(), sin.data()});
   measure(b, l, "rotary" + of,
           rotary{y.data(), cos.data(), sin.data(), rows, w.heads * w.head_dim, w.heads, w.head_dim});
-  measure(b, l, "silu_mul" + of, silu_mul{x.data(), y.data(), rows, w.inter});
+  measure(b, l, "activate" + of, activate{x.data(), y.data(), rows, w.inter});
   measure(b, l, "add" + of, add{y.data(), x.data(), std::size_t{rows} * w.hidden});
   measure(b, l, "gather" + of,
           gather{matrix{table.data(), dtype::bf16, 1000, w.hidden}, ids, y.data()});
