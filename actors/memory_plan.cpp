@@ -104,7 +104,7 @@ core::result<core::model_needs> needs_of(const model_spec& spec, const owner_opt
   out.lines.weights = found->weight_bytes;
   out.lines.workspaces = found->workspaces;
   out.lines.runtime = found->runtime;
-  out.pool = pool_of(spec, o, found->config.context, {{found->page_bytes, 0, found->config.layers}});
+  out.pool = pool_of(spec, o, found->config.context, {{found->page_bytes, 0, found->config.layers()}});
   return out;
 }
 

@@ -49,6 +49,7 @@ struct decoder_shape {
   model_shape model;
   std::uint32_t page_tokens = 0;      // tokens of a page
   matrix embedding;                   // [vocab, hidden]
+  const float* embed_norm = nullptr;  // [hidden]; null where the model has none
   std::vector<decoder_layer> layers;  // as many as the model has
   norm_weight norm;                   // [hidden], in front of the head
   matrix head;                        // [vocab, hidden]

@@ -14,7 +14,7 @@
 #include "core/engine.h"
 #include "core/grammar/compile.h"
 #include "core/grammar/constraint.h"
-#include "core/model/llama.h"
+#include "core/model/decoder_model.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "kernels/cuda/backend.h"
@@ -73,7 +73,7 @@ class rig {
                       std::uint64_t pages) {
     auto loaded = open_model(o, kv, backend_, longest);
     if (!loaded) return loaded.error();
-    const auto& model = static_cast<const core::llama&>(*loaded->weights);
+    const auto& model = static_cast<const core::decoder_model&>(*loaded->weights);
     weights_ = model.weights_of_a_step();
     shape_ = model.config();
     type_ = model.linear_type();
@@ -81,7 +81,7 @@ class rig {
     if (config_.prefill_rows == 0) config_.prefill_rows = loaded->weights->info().prompt_rows;
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
     if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
-    const std::shared_ptr<const core::tokenizer> words = std::make_shared<spelled_words>(shape_.vocab_size);
+    const std::shared_ptr<const core::tokenizer> words = std::make_shared<spelled_words>(shape_.shape.vocab);
     if (constrained_) make_constraints(words);
     auto helpers = constrained_ ? std::make_shared<actors::mask_pool>(1, config_.max_batch) : nullptr;
     engine_ = std::make_unique<core::engine>(std::move(loaded->weights), core::token_table(*words), config_,
@@ -107,7 +107,7 @@ class rig {
   }
 
   std::vector<core::token_id> random_prompt(std::uint32_t tokens) {
-    std::uniform_int_distribution<core::token_id> any(0, static_cast<core::token_id>(shape_.vocab_size) - 1);
+    std::uniform_int_distribution<core::token_id> any(0, static_cast<core::token_id>(shape_.shape.vocab) - 1);
     std::vector<core::token_id> prompt(tokens);
     for (auto& id : prompt) id = any(random_);
     return prompt;
@@ -227,8 +227,10 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
 // Floating-point operations for one row of a prompt: two for each weight of all layers. The matrix of the
 // logits does not count, since only the last row of a prompt needs it.
 double flops_of_a_row(const core::model_config& c) {
-  const double layer = double(c.hidden) * (c.qkv_width() + c.q_width()) + 3.0 * c.hidden * c.inter;
-  return 2 * c.layers * layer;
+  double weights = 0;
+  for (const kernels::layer_shape& l : c.shape.layers)
+    weights += double(l.mixer.width()) + l.mixer.q_width() + l.mlp.width() + l.mlp.inter;
+  return 2 * weights * c.shape.hidden;
 }
 
 // Measures prompts, one at a time, from the first row to the first token.

@@ -51,12 +51,12 @@ class stage {
 
   // Measures the products with each matrix of the model, and then the other operations of a step.
   void run(std::uint32_t rows) {
-    const auto h = c_.hidden;
-    product("linear qkv", c_.qkv_width(), h, rows);
-    product("linear out", h, c_.q_width(), rows);
-    product("linear gate_up", 2 * c_.inter, h, rows);
-    product("linear down", h, c_.inter, rows);
-    if (rows <= o_.context) product("linear head", c_.vocab_size, h, rows);
+    const auto h = c_.shape.hidden;
+    product("linear qkv", mixer_.width(), h, rows);
+    product("linear out", h, mixer_.q_width(), rows);
+    product("linear gate_up", layer_.mlp.width(), h, rows);
+    product("linear down", h, layer_.mlp.inter, rows);
+    if (rows <= o_.context) product("linear head", c_.shape.vocab, h, rows);
     pointwise(rows);
     paged("decode", rows, 1);
     paged("prefill", 1, rows);
@@ -78,27 +78,29 @@ class stage {
   }
 
   void pointwise(std::uint32_t rows) {
-    const auto h = c_.hidden;
+    const auto h = c_.shape.hidden;
     const auto weight = floats(h), x = floats(std::uint64_t{rows} * h), y = floats(std::uint64_t{rows} * h);
     measure("row_norm", rows,
             [&] { return kernels::row_norm{x.floats(), weight.floats(), y.floats(), rows, h, 1e-5f}; });
     measure("add", rows, [&] { return kernels::add{x.floats(), y.floats(), std::size_t{rows} * h}; });
 
-    const auto gate_up = floats(std::uint64_t{rows} * 2 * c_.inter),
-               inner = floats(std::uint64_t{rows} * c_.inter);
+    const auto inter = layer_.mlp.inter;
+    const auto gate_up = floats(std::uint64_t{rows} * 2 * inter), inner = floats(std::uint64_t{rows} * inter);
     measure("activate", rows, [&] {
-      return kernels::activate{gate_up.floats(), inner.floats(), rows, c_.inter};
+      return kernels::activate{gate_up.floats(), inner.floats(), rows, inter};
     });
 
     // Cosines and sines of an angle: a row is rotated again and again, and must keep its length.
     const std::vector<std::uint32_t> positions(rows, 7);
-    const std::vector<float> frequencies(c_.head_dim / 2, 0.5f);
+    const std::vector<float> frequencies(mixer_.head_dim / 2, 0.5f);
     const auto cos = floats(rows * frequencies.size()), sin = floats(rows * frequencies.size());
     backend_->run(kernels::rotary_angles{positions, frequencies, cos.floats(), sin.floats()});
-    const auto qkv = floats(std::uint64_t{rows} * c_.qkv_width());
+    const auto qkv = floats(std::uint64_t{rows} * mixer_.width());
     measure("rotary", rows, [&] {
-      return kernels::rotary{qkv.floats(),   cos.floats(),           sin.floats(), rows,
-                             c_.qkv_width(), c_.heads + c_.kv_heads, c_.head_dim};
+      return kernels::rotary{qkv.floats(),   cos.floats(),
+                             sin.floats(),   rows,
+                             mixer_.width(), mixer_.heads + mixer_.kv_heads,
+                             mixer_.head_dim, mixer_.head_dim};
     });
   }
 
@@ -107,36 +109,31 @@ class stage {
   void paged(const char* what, std::uint32_t sequences, std::uint32_t rows) {
     const std::uint32_t length = std::max(o_.context, rows);
     const std::uint32_t each = core::pages_for(length);
-    const std::uint64_t half = std::uint64_t{sequences} * each * core::page_tokens * c_.kv_width();
+    const std::uint64_t half = std::uint64_t{sequences} * each * core::page_tokens * mixer_.kv_width();
     const auto keys = floats(half), values = floats(half);
     const std::uint32_t total = sequences * rows;
-    const auto qkv = floats(std::uint64_t{total} * c_.qkv_width()),
-               out = floats(std::uint64_t{total} * c_.q_width());
+    const auto qkv = floats(std::uint64_t{total} * mixer_.width()),
+               out = floats(std::uint64_t{total} * mixer_.q_width());
     std::vector<std::int32_t> pages(sequences * each);
     for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::int32_t>(i);
     std::vector<kernels::kv_slice> slices;
     for (std::uint32_t s = 0; s < sequences; ++s)
       slices.push_back({s * rows, rows, length - rows, pages.data() + s * each});
-    const kernels::kv_pages kv{keys.floats(), values.floats(), c_.kv_heads, c_.head_dim, core::page_tokens};
+    const kernels::kv_pages kv{keys.floats(), values.floats(), mixer_.kv_heads, mixer_.head_dim, core::page_tokens};
     float* q = qkv.floats();
     measure(fmt::format("kv_write {}", what), total, [&] {
-      return kernels::kv_write{q + c_.q_width(), q + c_.q_width() + c_.kv_width(), c_.qkv_width(), kv,
+      return kernels::kv_write{q + mixer_.q_width(), q + mixer_.q_width() + mixer_.kv_width(), mixer_.width(), kv,
                                slices};
     });
     measure(fmt::format("attention {}", what), total, [&] {
-      return kernels::attention{q, c_.qkv_width(), c_.heads, kv, slices, {0, 0.125f}, out.floats()};
+      return kernels::attention{q, mixer_.width(), mixer_.heads, kv, slices, {0, 0.125f}, out.floats()};
     });
   }
 
   // Measures the parts of the device's decoder, which replaces the single operations.
   void whole(std::uint32_t rows) {
     kernels::decoder_shape s;
-    s.hidden = c_.hidden;
-    s.inter = c_.inter;
-    s.heads = c_.heads;
-    s.kv_heads = c_.kv_heads;
-    s.head_dim = c_.head_dim;
-    s.vocab = c_.vocab_size;
+    s.model = c_.shape;
     s.page_tokens = core::page_tokens;
     s.embedding.type = type_;
     s.kv = kv_;
@@ -219,6 +216,8 @@ class stage {
 
   const kernel_options& o_;
   const core::model_config c_;
+  const kernels::layer_shape& layer_ = c_.shape.layers.front();
+  const kernels::attention_mixer& mixer_ = layer_.mixer;
   const dtype type_;
   const core::kv_choice kv_;
   const std::shared_ptr<const kernels::backend> backend_;

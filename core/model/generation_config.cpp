@@ -45,8 +45,8 @@ result<generation_config> parse_generation_config(std::string_view text, const m
   if (!document) return document.error();
   json_reader in(*document, std::string(what));
   generation_config g = default_generation(config);
-  if (in.has("eos_token_id")) g.stop_ids = read_token_ids(in, "eos_token_id", config.vocab_size);
-  if (const auto bos = read_token_ids(in, "bos_token_id", config.vocab_size); !bos.empty())
+  if (in.has("eos_token_id")) g.stop_ids = read_token_ids(in, "eos_token_id", config.shape.vocab);
+  if (const auto bos = read_token_ids(in, "bos_token_id", config.shape.vocab); !bos.empty())
     g.bos = bos.front();
   read_sampling(in, g.defaults);
   if (in.failure()) return *in.failure();

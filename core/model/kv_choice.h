@@ -24,7 +24,7 @@ result<kv_choice> parse_kv_type(std::string_view text);
 
 // Whether `on` stores this type for any model: by its single operations, for which auto is f32, or by a
 // decoder (kernels/decoder.h), for which auto is a type of its own. Which of them a model has is known when
-// its weights are (page_bytes in llama.h). Error: invalid_param where `on` has no such type.
+// its weights are (page_bytes in decoder_model.h). Error: invalid_param where `on` has no such type.
 result<void> check_kv_type(const kernels::backend& on, kv_choice asked);
 
 }  // namespace weir::core

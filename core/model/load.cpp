@@ -5,7 +5,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/model/llama.h"
+#include "core/model/decoder_model.h"
+#include "core/model/load/arrange.h"
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_model.h"
 #include "core/model/load/model_path.h"
@@ -43,8 +44,11 @@ result<opened_model> open_directory(const std::string& dir) {
 
   auto weights = open_safetensors(dir);
   if (!weights) return weights.error();
+  auto notes = strip_wrapper(*weights, *find_family(config->architecture));
+  if (!notes) return in_model(dir, notes.error());
   if (const auto joined = join_quantised(*weights, *config); !joined) return in_model(dir, joined.error());
-  return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
+  if (const auto ordered = order_heads(*weights, *config); !ordered) return in_model(dir, ordered.error());
+  return opened_model{std::move(*config), std::move(generation), std::move(*weights), std::move(*notes)};
 }
 
 result<opened_model> open_model(const std::string& path) {
@@ -126,7 +130,7 @@ result<loaded_model> load_model(const std::string& path, std::shared_ptr<const k
   }
   auto weights = load_weights(m->config, m->weights, backend, progress);
   if (!weights) return in_model(path, weights.error());
-  auto made = std::make_unique<llama>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
+  auto made = std::make_unique<decoder_model>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
                                       std::move(backend), kv);
   return loaded_model{std::move(made), std::move(m->generation)};
 }

@@ -49,7 +49,7 @@ struct model_summary {
   generation_config generation;
   std::uint64_t weight_bytes = 0;  // exact, on the backend
   std::uint64_t page_bytes = 0;    // of the keys and values of one page in all layers; exact, on the backend
-  // What steps of up to `max_batch` sequences need beside these (llama.h): exact; estimated.
+  // What steps of up to `max_batch` sequences need beside these (decoder_model.h): exact; estimated.
   std::uint64_t workspaces = 0, runtime = 0;
 };
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {},

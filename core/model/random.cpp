@@ -1,8 +1,9 @@
 // Models of real shapes with random weights, which need no file: for load tests and benchmarks.
 #include <array>
+#include <cmath>
 #include <optional>
 
-#include "core/model/llama.h"
+#include "core/model/decoder_model.h"
 #include "core/model/load.h"
 
 namespace weir::core {
@@ -22,17 +23,18 @@ constexpr std::array shapes{
 model_config config_of(const shape& s, std::uint32_t context) {
   model_config c;
   c.architecture = "LlamaForCausalLM";
-  c.vocab_size = s.vocab_size;
+  c.shape.vocab = s.vocab_size;
   c.context = context;
-  c.hidden = s.hidden;
-  c.inter = s.inter;
-  c.layers = s.layers;
-  c.heads = s.heads;
-  c.kv_heads = s.kv_heads;
-  c.head_dim = s.head_dim;
-  c.norm_eps = 1e-5f;
-  c.tied = s.tied;
-  c.windows.assign(s.layers, 0);
+  c.shape.hidden = s.hidden;
+  c.shape.norm_eps = 1e-5f;
+  c.stored.tied = s.tied;
+  kernels::layer_shape layer;
+  layer.mixer.heads = s.heads;
+  layer.mixer.kv_heads = s.kv_heads;
+  layer.mixer.head_dim = s.head_dim;
+  layer.mixer.rule.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+  layer.mlp.inter = s.inter;
+  set_layers(c, s.layers, layer);
   return c;
 }
 
@@ -78,7 +80,7 @@ result<loaded_model> make_random_model(const random_model& shape,
   auto weights = random_weights(shape.config, shape.type, seed, backend);
   if (!weights) return weights.error();
   if (const auto page = page_bytes(shape.config, *weights, *backend, kv); !page) return page.error();
-  auto made = std::make_unique<llama>(shape.config, std::vector<token_id>{}, std::move(*weights),
+  auto made = std::make_unique<decoder_model>(shape.config, std::vector<token_id>{}, std::move(*weights),
                                       std::move(backend), kv);
   return loaded_model{std::move(made), default_generation(shape.config)};
 }

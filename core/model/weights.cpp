@@ -55,12 +55,12 @@ class placer {
   }
 
   // Parts that are stacked along their rows: as one matrix, or as several where types or inputs differ.
-  linear_weight stack(std::initializer_list<part> parts, std::uint32_t cols) {
+  linear_weight stack(const std::vector<part>& parts, std::uint32_t cols) {
     std::vector<dtype> types;
     for (const part& p : parts) types.push_back(check(p.name, {p.rows, cols}));
     const bool differ = std::ranges::count(types, types[0]) != static_cast<std::ptrdiff_t>(types.size());
     if (differ && std::ranges::all_of(types, kernels::is_plain)) types.assign(types.size(), dtype::f32);
-    const std::span all(parts.begin(), parts.size());
+    const std::span<const part> all(parts);
     linear_weight out;
     for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
       while (end < all.size() && types[end] == types[i] && same_inputs(all[end], all[i])) ++end;
@@ -70,7 +70,8 @@ class placer {
     return out;
   }
 
-  const float* vector(std::initializer_list<part> list, bool norm) {
+  // Parts behind each other, in f32.
+  const float* vector(std::initializer_list<part> list) {
     const std::span parts(list.begin(), list.size());
     std::uint32_t elements = 0;
     for (const part& p : parts) {
@@ -78,9 +79,35 @@ class placer {
       elements += p.rows;
     }
     std::byte* to = take(u64{elements} * sizeof(float));
-    add({to, {nullptr, dtype::f32, 1, elements}, false, norm, {}}, parts, 1);
+    add({to, {nullptr, dtype::f32, 1, elements}, false, false, {}}, parts, 1);
     return reinterpret_cast<const float*>(to);
   }
+
+  // The weights of a norm in f32, each plus `more`. A norm of heads may have a row for each head.
+  const float* norm(const std::string& name, std::uint32_t heads, std::uint32_t width, float more) {
+    const stored_tensor* found = from_ ? from_->find(name) : nullptr;
+    if (heads > 1 && !(found && found->shape.size() == 1))  // a vector where its rows were put in order
+      check(name, {heads, width});
+    else
+      check(name, {heads * width});
+    const std::uint32_t elements = heads * width;
+    std::byte* to = take(u64{elements} * sizeof(float));
+    const part p{name, elements};
+    add({to, {nullptr, dtype::f32, 1, elements}, false, true, {}}, {&p, 1}, 1);
+    if (base_) all_.back().pieces.back().plus = more;
+    return reinterpret_cast<const float*>(to);
+  }
+
+  // A vector of ones, for a norm without weights.
+  const float* ones(std::uint32_t elements) {
+    std::byte* to = take(u64{elements} * sizeof(float));
+    if (base_)
+      all_.push_back({to, {nullptr, dtype::f32, 1, elements}, false, false, {{elements, nullptr, 1, true}}});
+    return reinterpret_cast<const float*>(to);
+  }
+
+  // Whether the files have a tensor of this name. Random models have every tensor by itself.
+  bool has(const std::string& name) const { return from_ && from_->find(name); }
 
   // Refuses tensors that the config does not imply. To ignore one would change the model's output silently.
   void check_nothing_left() {
@@ -91,6 +118,10 @@ class placer {
         fail(errc::bad_file, fmt::format("tensor '{}' {} is in the file, but {} implies no such tensor",
                                          from_->spelled(name), tensor.shape_text(), from_->described_by()));
     }
+  }
+
+  void refuse(std::string_view thing) {
+    fail(errc::not_supported, fmt::format("{} are not supported yet", thing));
   }
 
   u64 bytes() const noexcept { return offset_; }
@@ -180,7 +211,7 @@ class placer {
   void add(placed p, std::span<const part> parts, std::uint32_t cols) {
     if (!base_) return;
     for (const part& q : parts)
-      p.pieces.push_back({u64{q.rows} * cols, from_ ? from_->find(q.name) : nullptr});
+      p.pieces.push_back({u64{q.rows} * cols, from_ ? from_->find(q.name) : nullptr, 0, false});
     all_.push_back(std::move(p));
   }
 
@@ -201,40 +232,110 @@ class placer {
   std::optional<error> failure_;
 };
 
-layer_weights lay_out_layer(const model_config& c, const std::string& at, placer& place) {
-  const std::uint32_t q = c.q_width(), kv = c.kv_width();
-  const std::string attn = at + ".self_attn.", mlp = at + ".mlp.";
-  layer_weights w;
-  w.attention_norm = place.vector({{at + ".input_layernorm.weight", c.hidden}}, true);
-  w.qkv = place.stack(
-      {{attn + "q_proj.weight", q}, {attn + "k_proj.weight", kv}, {attn + "v_proj.weight", kv}}, c.hidden);
-  if (c.qkv_bias)
-    w.qkv.bias = place.vector(
-        {{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}}, false);
-  if (c.qk_norm) {
-    w.q_norm = place.vector({{attn + "q_norm.weight", c.head_dim}}, true);
-    w.k_norm = place.vector({{attn + "k_norm.weight", c.head_dim}}, true);
+// Lays out the weights of one layer.
+class layer_placer {
+ public:
+  layer_placer(const model_config& c, std::uint32_t number, placer& place)
+      : c_(c),
+        layer_(c.shape.layers[number]),
+        at_(fmt::format("model.layers.{}.", number)),
+        place_(place) {}
+
+  layer_weights lay_out() {
+    const norm_names& names = c_.stored.norms;
+    layer_weights w;
+    w.attention_norm = norm(names.attention);
+    place_attention(w);
+    w.attention_behind = norm(names.attention_behind);
+    w.mlp_norm = norm(names.mlp);
+    place_feed_forward(w);
+    w.mlp_behind = norm(names.mlp_behind);
+    return w;
   }
-  w.out.w = place.matrix({attn + "o_proj.weight", c.hidden}, q);
-  if (c.out_bias) w.out.bias = place.vector({{attn + "o_proj.bias", c.hidden}}, false);
-  w.mlp_norm = place.vector({{at + ".post_attention_layernorm.weight", c.hidden}}, true);
-  w.gate_up = place.stack({{mlp + "gate_proj.weight", c.inter}, {mlp + "up_proj.weight", c.inter}}, c.hidden);
-  w.down.w = place.matrix({mlp + "down_proj.weight", c.hidden}, c.inter);
-  if (c.mlp_bias) {
-    w.gate_up.bias =
-        place.vector({{mlp + "gate_proj.bias", c.inter}, {mlp + "up_proj.bias", c.inter}}, false);
-    w.down.bias = place.vector({{mlp + "down_proj.bias", c.hidden}}, false);
+
+ private:
+  float more() const { return c_.stored.plus_one ? 1.0f : 0.0f; }
+
+  kernels::norm_weight norm(std::string_view name) {
+    if (name.empty()) return {};
+    const std::string full = at_ + std::string(name);
+    kernels::norm_weight n{place_.norm(full + ".weight", 1, c_.shape.hidden, more()), nullptr};
+    if (c_.stored.norm_bias) n.bias = place_.vector({{full + ".bias", c_.shape.hidden}});
+    return n;
   }
-  return w;
-}
+
+  const float* head_norm(const std::string& name, std::uint32_t heads) {
+    const kernels::attention_mixer& a = layer_.mixer;
+    if (c_.stored.weightless_heads) return place_.ones(a.head_dim);
+    const bool row = a.norms == kernels::head_norms::row, own = a.norms == kernels::head_norms::own;
+    return place_.norm(name, own ? heads : 1, row ? heads * a.head_dim : a.head_dim, more());
+  }
+
+  void place_attention(layer_weights& w) {
+    const kernels::attention_mixer& a = layer_.mixer;
+    const std::uint32_t q = a.q_width(), kv = a.kv_width(), hidden = c_.shape.hidden;
+    const std::string attn = at_ + "self_attn.", fused = attn + "qkv_proj";
+    if (place_.has(fused + ".weight")) {
+      w.qkv = place_.stack({{fused + ".weight", a.width()}}, hidden);
+      if (c_.stored.qkv_bias) w.qkv.bias = place_.vector({{fused + ".bias", a.width()}});
+    } else {
+      std::vector<part> parts{
+          {attn + "q_proj.weight", q}, {attn + "k_proj.weight", kv}, {attn + "v_proj.weight", kv}};
+      if (a.gated) parts.push_back({attn + "gate_proj.weight", q});
+      w.qkv = place_.stack(parts, hidden);
+      if (c_.stored.qkv_bias && a.gated)
+        place_.refuse(fmt::format("biases of queries, keys and values beside {}gate_proj", attn));
+      if (c_.stored.qkv_bias)
+        w.qkv.bias =
+            place_.vector({{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}});
+    }
+    if (a.norms != kernels::head_norms::none) {
+      w.q_norm = head_norm(attn + "q_norm.weight", a.heads);
+      w.k_norm = head_norm(attn + "k_norm.weight", a.kv_heads);
+    }
+    w.out.w = place_.matrix({attn + "o_proj.weight", hidden}, q);
+    if (c_.stored.out_bias) w.out.bias = place_.vector({{attn + "o_proj.bias", hidden}});
+  }
+
+  void place_feed_forward(layer_weights& w) {
+    const std::uint32_t inter = layer_.mlp.inter, width = layer_.mlp.width(), hidden = c_.shape.hidden;
+    const bool shared = place_.has(at_ + "shared_mlp.input_linear.weight");
+    const std::string mlp = at_ + "mlp.";
+    const std::string fused = shared ? at_ + "shared_mlp.input_linear" : mlp + "gate_up_proj";
+    const std::string gate = mlp + "gate_proj", up = mlp + "up_proj";
+    const std::string down = shared ? at_ + "shared_mlp.output_linear" : mlp + "down_proj";
+    const bool bias = c_.stored.mlp_bias;
+    if (place_.has(fused + ".weight")) {
+      w.gate_up = place_.stack({{fused + ".weight", width}}, hidden);
+      if (bias) w.gate_up.bias = place_.vector({{fused + ".bias", width}});
+    } else if (layer_.mlp.gated) {
+      w.gate_up = place_.stack({{gate + ".weight", inter}, {up + ".weight", inter}}, hidden);
+      if (bias) w.gate_up.bias = place_.vector({{gate + ".bias", inter}, {up + ".bias", inter}});
+    } else {
+      w.gate_up = place_.stack({{up + ".weight", inter}}, hidden);
+      if (bias) w.gate_up.bias = place_.vector({{up + ".bias", inter}});
+    }
+    w.down.w = place_.matrix({down + ".weight", hidden}, inter);
+    if (bias) w.down.bias = place_.vector({{down + ".bias", hidden}});
+  }
+
+  const model_config& c_;
+  const kernels::layer_shape& layer_;
+  const std::string at_;
+  placer& place_;
+};
 
 model_weights lay_out(const model_config& c, placer& place) {
+  const kernels::model_shape& s = c.shape;
   model_weights w;
-  w.embedding = place.table({"model.embed_tokens.weight", c.vocab_size}, c.hidden);
-  for (std::uint32_t i = 0; i < c.layers; ++i)
-    w.layers.push_back(lay_out_layer(c, fmt::format("model.layers.{}", i), place));
-  w.norm = place.vector({{"model.norm.weight", c.hidden}}, true);
-  w.head = c.tied ? w.embedding : place.matrix({"lm_head.weight", c.vocab_size}, c.hidden);
+  w.embedding = place.table({"model.embed_tokens.weight", s.vocab}, s.hidden);
+  if (s.embed_norm) w.embed_norm = place.ones(s.hidden);
+  w.read_by_steps = c.stored.tied ? 0 : place.bytes();
+  for (std::uint32_t i = 0; i < c.layers(); ++i) w.layers.push_back(layer_placer(c, i, place).lay_out());
+  const float more = c.stored.plus_one && !c.stored.final_plain ? 1.0f : 0.0f;
+  w.norm.weight = place.norm("model.norm.weight", 1, s.hidden, more);
+  if (c.stored.norm_bias) w.norm.bias = place.vector({{"model.norm.bias", s.hidden}});
+  w.head = c.stored.tied ? w.embedding : place.matrix({"lm_head.weight", s.vocab}, s.hidden);
   place.check_nothing_left();
   return w;
 }
@@ -314,6 +415,11 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
       kernels::matrix to_fill = whole.rows;
       to_fill.data = whole.to;
       if (!whole.weight) std::swap(to_fill.rows, to_fill.cols);  // the pieces of a vector are no whole rows
+      if (whole.pieces.front().constant) {
+        const std::vector<float> ones(whole.rows.cols, whole.pieces.front().plus);
+        to->do_upload(to->self, whole.to, ones.data(), ones.size() * sizeof(float));
+        continue;
+      }
       std::uint32_t first = 0;
       for (const piece& q : whole.pieces) {
         const auto rows = static_cast<std::uint32_t>(q.elements / to_fill.cols);
@@ -325,7 +431,9 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
   }
   const auto filled =
       fill_one_by_one(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
-        if (kernels::is_plain(whole.rows.type))
+        if (q.constant)
+          fill_constant(q, at);
+        else if (kernels::is_plain(whole.rows.type))
           kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
         else
           kernels::fill_random_blocks(at, whole.rows.type, q.elements, next_seed());

@@ -1,4 +1,4 @@
-// weights.h — the matrices and vectors of a Llama-like model, in one buffer of a backend.
+// weights.h — the matrices and vectors of a decoder-only model, in one buffer of a backend.
 //
 // Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices with the same
 // input are stacked into one (q, k, v; gate, up), so that a step needs one product for them. If their types
@@ -22,6 +22,7 @@
 #include "core/model/config.h"
 #include "core/model/load/checkpoint.h"
 #include "kernels/buffer.h"
+#include "kernels/decoder.h"
 
 namespace weir::core {
 
@@ -31,23 +32,26 @@ struct linear_weight {
   const float* bias = nullptr;        // [outputs]; null: none
 };
 
+// Shapes are those of kernels::decoder_layer.
 struct layer_weights {
-  const float* attention_norm = nullptr;  // [hidden]
-  linear_weight qkv;                      // [q_width + 2 * kv_width, hidden]
-  const float* q_norm = nullptr;          // [head_dim]; null: none
-  const float* k_norm = nullptr;          // [head_dim]; null: none
-  linear_weight out;                      // [hidden, q_width]
-  const float* mlp_norm = nullptr;        // [hidden]
-  linear_weight gate_up;                  // [2 * inter, hidden]
-  linear_weight down;                     // [hidden, inter]
+  kernels::norm_weight attention_norm, attention_behind;
+  linear_weight qkv;
+  const float *q_norm = nullptr, *k_norm = nullptr;
+  linear_weight out;
+  kernels::norm_weight mlp_norm, mlp_behind;
+  linear_weight gate_up;
+  linear_weight down;
 };
 
 struct model_weights {
   kernels::buffer memory;
-  kernels::matrix embedding;  // [vocab_size, hidden]
+  kernels::matrix embedding;  // [vocab, hidden]
   std::vector<layer_weights> layers;
-  const float* norm = nullptr;  // [hidden]
-  kernels::matrix head;         // [vocab_size, hidden]; the embedding if they are tied
+  const float* embed_norm = nullptr;  // [hidden], ones; null: the embedding is not normed
+  kernels::norm_weight norm;          // [hidden]
+  kernels::matrix head;               // [vocab, hidden]; the embedding if they are tied
+  // Where the embedding and its norm end and the weights that every step reads begin, in `memory`.
+  std::uint64_t read_by_steps = 0;
 };
 
 // Is called with the bytes copied so far and in all.

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/model/load.h"
+#include "tests/support/plain_layer.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 #include "tests/support/engine_rig.h"
@@ -55,16 +56,11 @@ std::unique_ptr<model> small_model(kernels::dtype type, std::shared_ptr<const ke
   random_model m;
   m.type = type;
   m.config.architecture = "LlamaForCausalLM";
-  m.config.vocab_size = vocab;
+  m.config.shape.vocab = vocab;
   m.config.context = 512;
-  m.config.hidden = 290;
-  m.config.inter = 334;
-  m.config.layers = 2;
-  m.config.heads = 5;
-  m.config.kv_heads = 1;
-  m.config.head_dim = 58;
-  m.config.norm_eps = 1e-5f;
-  m.config.windows.assign(2, 0);
+  m.config.shape.hidden = 290;
+  m.config.shape.norm_eps = 1e-5f;
+  set_layers(m.config, 2, tests::plain_layer(334, 5, 1, 58));
   auto made = make_random_model(m, std::move(on));
   REQUIRE(made.has_value());
   return std::make_unique<bit_reader>(std::move(made->weights));

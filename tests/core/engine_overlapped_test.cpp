@@ -8,6 +8,7 @@
 
 #include "core/engine.h"
 #include "core/model/load.h"
+#include "tests/support/plain_layer.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 #include "tests/support/cuda_device.h"
@@ -222,14 +223,10 @@ TEST_CASE(
   if (!backend) return;
   random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
   model_config& m = shape.config;
-  m.hidden = 768;
-  m.inter = 2048;
-  m.layers = 2;
-  m.heads = 12;
-  m.kv_heads = 4;
-  m.head_dim = 64;
-  m.vocab_size = 512;
-  m.windows = {0, 40};
+  m.shape.hidden = 768;
+  m.shape.vocab = 512;
+  set_layers(m, 2, plain_layer(2048, 12, 4, 64));
+  m.shape.layers[1].mixer.rule.window = 40;
   totals plain, ahead;
   std::map<finish_reason, int> reasons;
   for (unsigned seed = 0; seed < 60; ++seed) {

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "tests/support/plain_layer.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 #include "tests/support/cuda_device.h"
@@ -57,14 +58,10 @@ bench of_widths(std::shared_ptr<const weir::kernels::backend> backend, std::uint
                 kv_choice kv = {}) {
   random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
   model_config& c = shape.config;
-  c.hidden = hidden;
-  c.inter = inter;
-  c.layers = 2;
-  c.heads = heads;
-  c.kv_heads = kv_heads;
-  c.head_dim = head_dim;
-  c.vocab_size = 512;
-  c.windows = {0, 40};
+  c.shape.hidden = hidden;
+  c.shape.vocab = 512;
+  set_layers(c, 2, tests::plain_layer(inter, heads, kv_heads, head_dim));
+  c.shape.layers[1].mixer.rule.window = 40;
   return {[=] { return std::move(make_random_model(shape, backend, 1, kv).value().weights); },
           make_numbered_tokenizer(512)};
 }

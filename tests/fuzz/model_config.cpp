@@ -5,24 +5,30 @@
 #include <cstdlib>
 
 #include "core/model/generation_config.h"
-#include "core/model/llama.h"
+#include "core/model/decoder_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   core::model_config known;
-  known.vocab_size = 1000;
+  known.shape.vocab = 1000;
   if (const auto g = core::parse_generation_config(text, known, "fuzz"))
     for (const core::token_id id : g->stop_ids)
       if (id < 0 || id >= 1000) std::abort();
   const auto c = core::parse_config(text, "fuzz");
   if (!c) return 0;
-  if (c->heads % c->kv_heads != 0 || c->head_dim % 2 != 0 || c->windows.size() != c->layers) std::abort();
+  for (const kernels::layer_shape& l : c->shape.layers) {
+    const kernels::attention_mixer& a = l.mixer;
+    if (a.heads % a.kv_heads != 0 || a.head_dim % 2 != 0 || a.place >= c->shape.groups[a.group].layers)
+      std::abort();
+    if (a.rotary >= 0 && c->shape.tables[static_cast<std::size_t>(a.rotary)].frequencies.size() >
+                             a.head_dim / 2)
+      std::abort();
+  }
   // Sizes are bounded so that no sum or product overflows, however large the model claims to be.
   if (core::plan_random_weights(*c, kernels::dtype::f32, *kernels::reference_backend()).value().bytes / 4 <
-      std::uint64_t{c->vocab_size} * c->hidden)
+      std::uint64_t{c->shape.vocab} * c->shape.hidden)
     std::abort();
-  if (core::page_bytes(*c, kernels::kv_type::f32) == 0) std::abort();
-  (void)core::rope_frequencies(c->rope, c->head_dim);
+  if (core::page_bytes(c->shape, kernels::kv_type::f32) == 0) std::abort();
   return 0;
 }

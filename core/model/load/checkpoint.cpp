@@ -9,7 +9,9 @@ namespace {
 // Where the file has row `row` of a tensor of paired heads.
 std::uint64_t row_in_file(const stored_tensor& t, std::uint64_t row) {
   const std::uint64_t head = t.shape[0] / t.paired_heads, in_head = row % head;
-  return row - in_head + 2 * (in_head % (head / 2)) + in_head / (head / 2);
+  const std::uint64_t paired = t.paired_rows ? t.paired_rows : head;
+  if (in_head >= paired) return row;
+  return row - in_head + 2 * (in_head % (paired / 2)) + in_head / (paired / 2);
 }
 
 }  // namespace
@@ -34,6 +36,38 @@ result<void> checkpoint::replace(std::span<const std::string> parts, const std::
 
 void checkpoint::remove(std::span<const std::string> names) {
   for (const std::string& name : names) tensors_.erase(name);
+}
+
+result<void> checkpoint::rename(const std::function<std::string(std::string_view)>& name_of) {
+  tensor_map renamed;
+  for (auto& [name, tensor] : tensors_) {
+    std::string now = name_of(name);
+    if (now.empty()) continue;
+    if (!renamed.emplace(now, std::move(tensor)).second)
+      return make_error(errc::bad_file, "tensor '{}' is there under two names", now);
+  }
+  tensors_ = std::move(renamed);
+  return {};
+}
+
+result<void> checkpoint::pair_rows(std::string_view name, std::uint32_t heads, std::uint32_t rows) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) return {};
+  stored_tensor& t = found->second;
+  if (t.made_by)
+    return make_error(errc::not_supported,
+                      "tensor '{}': a quantised linear whose heads turn neighbours is not supported yet",
+                      spelled(name));
+  if (t.shape.size() == 2 && t.shape[0] == heads && t.shape[1] % 2 == 0 && t.shape[0] * t.shape[1] > heads &&
+      name.ends_with("_norm.weight"))
+    t.shape = {t.shape[0] * t.shape[1]};
+  const std::uint64_t head = t.shape.empty() ? 0 : t.shape[0] / heads;
+  if (head == 0 || t.shape[0] % heads != 0 || head % 2 != 0 || rows > head)
+    return make_error(errc::bad_file, "tensor '{}' is {} in the file, which is not {} heads", spelled(name),
+                      t.shape_text(), heads);
+  t.paired_heads = heads;
+  t.paired_rows = rows;
+  return {};
 }
 
 const stored_tensor* checkpoint::find(std::string_view name) const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -49,9 +50,10 @@ struct stored_tensor {
   std::string dtype;                 // as the container names it: F32, BF16, F16, Q4_K, …
   std::vector<std::uint64_t> shape;  // outermost dimension first; empty for a scalar
   std::span<const std::byte> bytes;  // as in opened_file::bytes()
-  // Not 0: the file has the rows of each of this many heads in another order, in which rows of the head's
-  // first half and rows of its second half alternate. checkpoint::read() puts them in order.
-  std::uint32_t paired_heads = 0;
+  // Not 0: the file has the rows of each of this many heads in another order, in which rows of the first half
+  // and rows of the second half alternate: of all rows of a head, or of its first paired_rows where that is
+  // not 0. checkpoint::read() puts them in order.
+  std::uint32_t paired_heads = 0, paired_rows = 0;
   // Not null: `bytes` is empty, and `dtype` is a name of kernels::dtype.
   std::shared_ptr<const converted_tensor> made_by;
   // The input of each column of a converted matrix; null: column c is of input c. The bytes have a column for
@@ -77,6 +79,15 @@ class checkpoint {
   // Removes tensors: find() no longer finds them.
   void remove(std::span<const std::string> names);
 
+  // Gives every tensor the name that `name_of` makes of its name; tensors for which it is empty are removed.
+  // Error: bad_file if two tensors get one name.
+  result<void> rename(const std::function<std::string(std::string_view)>& name_of);
+
+  // Says that rows of a tensor's heads alternate (stored_tensor::paired_heads). A tensor [heads, head_dim]
+  // becomes the vector of its elements. Error: not_supported for a converted tensor; bad_file for a shape that
+  // is no whole number of such heads. No effect if there is no tensor of this name.
+  result<void> pair_rows(std::string_view name, std::uint32_t heads, std::uint32_t rows);
+
   // Null if there is no tensor of this name.
   const stored_tensor* find(std::string_view name) const;
   const tensor_map& tensors() const noexcept { return tensors_; }
@@ -87,9 +98,9 @@ class checkpoint {
 
   // For errors: how the files spell a tensor's name, and the name of what describes the model. Without
   // call_by() these are the name itself and config.json.
-  using spelling = std::string (*)(std::string_view name);
+  using spelling = std::function<std::string(std::string_view name)>;
   void call_by(spelling names, std::string_view description) noexcept {
-    spelling_ = names;
+    spelling_ = std::move(names);
     description_ = description;
   }
   std::string spelled(std::string_view name) const { return spelling_ ? spelling_(name) : std::string(name); }
@@ -98,7 +109,7 @@ class checkpoint {
  private:
   result<void> read_bytes(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const;
 
-  spelling spelling_ = nullptr;
+  spelling spelling_;
   std::string_view description_ = "config.json";
   std::vector<opened_file> files_;
   tensor_map tensors_;

@@ -72,13 +72,26 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, dtype
   return {};
 }
 
+void fill_constant(const piece& p, std::byte* to) {
+  std::fill_n(reinterpret_cast<float*>(to), p.elements, p.plus);
+}
+
+result<void> read_some(const checkpoint& from, const piece& p, dtype type, u64 first, u64 count,
+                       std::byte* to) {
+  auto* const floats = reinterpret_cast<float*>(to);
+  if (p.constant) return std::fill_n(floats, count, p.plus), result<void>();
+  if (auto ok = read_elements(from, *p.from, type, first, count, to); !ok || p.plus == 0) return ok;
+  for (u64 i = 0; i < count; ++i) floats[i] += p.plus;
+  return {};
+}
+
 // Reads in slices, so that progress is reported inside a large tensor too.
 result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std::byte* to,
                         const moved_bytes& moved) {
   const u64 slice = 4u << 20;
   for (u64 at = 0; at < p.elements; at += slice) {
     const u64 count = std::min(slice, p.elements - at);
-    if (auto ok = read_elements(from, *p.from, type, at, count, to + kernels::bytes_of(type, at)); !ok)
+    if (auto ok = read_some(from, p, type, at, count, to + kernels::bytes_of(type, at)); !ok)
       return ok;
     moved(kernels::bytes_of(type, count));
   }

@@ -29,7 +29,9 @@ namespace weir::core {
 // The part of a matrix or vector that comes from one tensor.
 struct piece {
   std::uint64_t elements = 0;
-  const stored_tensor* from = nullptr;  // null: random values
+  const stored_tensor* from = nullptr;  // null: a constant or random values
+  float plus = 0;                       // is added to every element, in f32; a constant: the elements
+  bool constant = false;
 };
 
 // A matrix or vector in the backend's memory, and the pieces that it is made of, in order.
@@ -58,7 +60,15 @@ result<void> fill_one_by_one(const std::vector<placed>& all, const kernels::back
 result<void> read_elements(const checkpoint& from, const stored_tensor& t, kernels::dtype type,
                            std::uint64_t first, std::uint64_t count, std::byte* to);
 
-// Reads a whole piece and converts it to `type`, as read_elements() does.
+// Writes a piece that is a constant. `to` is [elements] f32.
+void fill_constant(const piece& p, std::byte* to);
+
+// Reads elements of a piece as read_elements() does, and adds piece::plus to them; or writes a constant.
+// REQUIRES: `type` is f32 where plus is not 0, and for a constant
+result<void> read_some(const checkpoint& from, const piece& p, kernels::dtype type, std::uint64_t first,
+                       std::uint64_t count, std::byte* to);
+
+// Reads a whole piece and converts it to `type`, as read_some() does.
 result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype type, std::byte* to,
                         const moved_bytes& moved);
 

@@ -82,7 +82,8 @@ result<parts> open_parts(const std::string& path) {
 // order for a rotation of neighbours; 0 for other tensors.
 std::uint32_t paired_heads(std::string_view name, const model_config& c) {
   const auto is = [&](std::string_view part) { return name.find(part) != name.npos; };
-  return is(".self_attn.q_proj.") ? c.heads : is(".self_attn.k_proj.") ? c.kv_heads : 0;
+  const kernels::attention_mixer& a = c.shape.layers.front().mixer;
+  return is(".self_attn.q_proj.") ? a.heads : is(".self_attn.k_proj.") ? a.kv_heads : 0;
 }
 
 result<checkpoint> name_tensors(parts&& all, const model_config& config, bool rows_in_pairs) {
@@ -116,19 +117,20 @@ result<opened_model> open_gguf(const std::string& path) {
   auto config = parse_config(boost::json::serialize(document), path);
   if (!config) return config.error();
   config->stop_ids = stop_ids;
-  if (bos && *bos < config->vocab_size) config->bos = static_cast<token_id>(*bos);
+  if (bos && *bos < config->shape.vocab) config->bos = static_cast<token_id>(*bos);
   if (const auto found = all->tensors.find(divisors_name); found != all->tensors.end()) {
     const auto& t = found->second;
     const auto in = std::ranges::find_if(all->files, [&](const auto& f) { return f.file.has(t.bytes); });
-    auto divisors = read_rope_divisors(t, in->file, config->head_dim / 2, path);
+    auto divisors = read_rope_divisors(t, in->file, config->shape.tables.front().frequencies.size(), path);
     if (!divisors) return divisors.error();
-    config->rope.divisors = std::move(*divisors);
+    config->ropes.front().divisors = std::move(*divisors);
+    make_tables(*config);
   }
   const bool in_pairs = keys.text("general.architecture") == "llama";
   auto generation = default_generation(*config);
   auto weights = name_tensors(std::move(*all), *config, in_pairs);
   if (!weights) return weights.error();
-  return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
+  return opened_model{std::move(*config), std::move(generation), std::move(*weights), {}};
 }
 
 }  // namespace weir::core

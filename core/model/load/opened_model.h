@@ -14,6 +14,7 @@ struct opened_model {
   model_config config;
   generation_config generation;
   checkpoint weights;
+  std::vector<std::string> notes;  // what the files have and the model leaves out, a sentence each
 };
 
 }  // namespace weir::core

@@ -272,8 +272,8 @@ std::pair<std::string_view, std::string_view> codes_of(quant_form form) {
 }
 
 bool implies_bias(const model_config& c, std::string_view linear) {
-  if (linear.find(".self_attn.") == linear.npos) return c.mlp_bias;
-  return linear.ends_with(".o_proj") ? c.out_bias : c.qkv_bias;
+  if (linear.find(".self_attn.") == linear.npos) return c.stored.mlp_bias;
+  return linear.ends_with(".o_proj") ? c.stored.out_bias : c.stored.qkv_bias;
 }
 
 // Whether `linear` has a bias of zeros that the model does not imply. Older writers of gptq add such a bias

@@ -18,7 +18,7 @@ namespace {
 using u64 = std::uint64_t;
 
 struct slice {
-  const stored_tensor* from = nullptr;
+  piece from;
   kernels::dtype type = kernels::dtype::f32;
   u64 first = 0, count = 0;  // elements
   std::byte* to = nullptr;   // null where the backend packs the slice
@@ -41,7 +41,7 @@ void add_packed(const placed& p, u64 lane, std::vector<slice>& out) {
   std::uint32_t row = 0;
   for (const piece& q : p.pieces) {
     const auto rows = static_cast<std::uint32_t>(q.elements / cols);
-    s.from = q.from;
+    s.from = q;
     s.part = {};
     if (q.from->made_by) {
       for (const tensor_part& part : q.from->made_by->parts(rows, lane)) {
@@ -73,7 +73,7 @@ std::vector<slice> slices_of(const std::vector<placed>& all, u64 lane) {
     const u64 wide = kernels::size_of(p.rows.type), most = lane / wide;
     for (const piece& q : p.pieces) {
       for (u64 at = 0; at < q.elements; at += most)
-        out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide});
+        out.push_back({q, p.rows.type, at, std::min(most, q.elements - at), to + at * wide});
       to += q.elements * wide;
     }
   }
@@ -87,8 +87,8 @@ struct lane_memory {
 };
 
 result<void> fill_lane(const checkpoint& from, const slice& s, lane_memory& to) {
-  if (s.part.rows == 0) return read_elements(from, *s.from, s.type, s.first, s.count, to.bytes.data());
-  auto codes = s.from->made_by->read_part(from, s.part, to.bytes);
+  if (s.part.rows == 0) return read_some(from, s.from, s.type, s.first, s.count, to.bytes.data());
+  auto codes = s.from.from->made_by->read_part(from, s.part, to.bytes);
   if (!codes) return codes.error();
   to.codes = *codes;
   return {};

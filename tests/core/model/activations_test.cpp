@@ -33,9 +33,8 @@ backend_ptr rounding_reference() {
 
 random_model small(const char* type) {
   random_model m = parse_random_model(std::string("tiny-110m:") + type, 64).value();
-  m.config.layers = 2;
-  m.config.windows.resize(2);
-  m.config.vocab_size = 500;
+  set_layers(m.config, 2, m.config.shape.layers.front());
+  m.config.shape.vocab = 500;
   return m;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 result<generation_config> parse(std::string_view text) {
   model_config c;
-  c.vocab_size = 100;
+  c.shape.vocab = 100;
   c.stop_ids = {7};
   c.bos = 5;
   return parse_generation_config(text, c, "generation_config.json");

@@ -8,6 +8,7 @@
 
 #include "core/model/load.h"
 #include "core/sample/pipeline.h"
+#include "tests/support/plain_layer.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/drive.h"
 #include "tests/support/engine_rig.h"
@@ -22,7 +23,7 @@ using backend_ptr = std::shared_ptr<const kernels::backend>;
 
 random_model small_model() {
   random_model m = parse_random_model("tiny-110m:bf16", 2048).value();
-  m.config.layers = 2;
+  set_layers(m.config, 2, m.config.shape.layers.front());
   return m;
 }
 
@@ -176,11 +177,9 @@ namespace {
 // tier. Some prompts begin alike.
 void compare_pools(const backend_ptr& b) {
   auto shape = small_model();
-  shape.config.hidden = 256;
-  shape.config.inter = 512;
-  shape.config.heads = 4;
-  shape.config.kv_heads = 2;
-  shape.config.vocab_size = 2000;
+  shape.config.shape.hidden = 256;
+  set_layers(shape.config, 2, tests::plain_layer(512, 4, 2, 64));
+  shape.config.shape.vocab = 2000;
   std::vector<std::vector<token_id>> said;
   std::uint64_t computed[3] = {};
   for (const int way : {0, 1, 2}) {
@@ -190,7 +189,7 @@ void compare_pools(const backend_ptr& b) {
     c.kv_pages = way == 0 ? 600 : 40;
     c.host_pages = way == 2 ? 400 : 0;
     auto made = make_random_model(shape, b, 5).value();
-    tests::engine_rig rig(std::move(made.weights), tests::letters(shape.config.vocab_size), c);
+    tests::engine_rig rig(std::move(made.weights), tests::letters(shape.config.shape.vocab), c);
     std::size_t at = 0;
     for (int round = 0; round < 3; ++round) {
       std::vector<std::shared_ptr<tests::recording_sink>> sinks;

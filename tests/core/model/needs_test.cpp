@@ -109,8 +109,8 @@ TEST_CASE("random models take what is planned, in every type of weights") {
   const auto cpu = counting(kernels::cpu_backend(2));
   for (std::size_t i = 0; i < kernels::dtype_count; ++i) {
     auto shape = parse_random_model(std::string("tiny-110m:") + kernels::all_dtypes[i].name, 512).value();
-    shape.config.layers = 1;
-    shape.config.vocab_size = 999;
+    set_layers(shape.config, 1, shape.config.shape.layers.front());
+    shape.config.shape.vocab = 999;
     CAPTURE(kernels::all_dtypes[i].name);
     const auto planned = inspect_random_model(shape, *cpu, {}, 9).value();
     const auto made = make_random_model(shape, cpu).value();
@@ -164,7 +164,7 @@ TEST_CASE("cuda: a decoder takes what is planned without the device, whatever it
         for (const std::uint32_t batch : {1u, 7u, 64u, 600u}) {
           const kv_choice kv = parse_kv_type(type).value();
           auto shape = parse_random_model(spec, 4096).value();
-          shape.config.layers = 2;
+          set_layers(shape.config, 2, shape.config.shape.layers.front());
           CAPTURE(deterministic, spec, type, batch);
           const auto planned = inspect_random_model(shape, *sizes, kv, batch);
           const auto b = make_backend("cuda:0", 1, deterministic).value();

@@ -31,8 +31,8 @@ TEST_CASE("a random model that does not exist is refused, listing those that do"
 
 TEST_CASE("random weights are the same numbers in every type") {
   random_model shape = parse_random_model("tiny-110m:f32", 64).value();
-  shape.config.layers = 1;
-  shape.config.vocab_size = 300;
+  set_layers(shape.config, 1, shape.config.shape.layers.front());
+  shape.config.shape.vocab = 300;
   const auto wanted =
       random_weights(shape.config, kernels::dtype::f32, 9, kernels::reference_backend()).value();
   for (const auto type : {kernels::dtype::bf16, kernels::dtype::f16}) {
@@ -45,15 +45,14 @@ TEST_CASE("random weights are the same numbers in every type") {
     };
     CHECK(same(wanted.embedding, got.embedding));
     CHECK(same(wanted.layers[0].down.w, got.layers[0].down.w));
-    CHECK(wanted.layers[0].mlp_norm[5] == got.layers[0].mlp_norm[5]);
+    CHECK(wanted.layers[0].mlp_norm.weight[5] == got.layers[0].mlp_norm.weight[5]);
   }
 }
 
 TEST_CASE("random weights are never zero, repeat with their seed, and keep logits finite") {
   random_model shape = parse_random_model("tiny-110m:f32", 64).value();
-  shape.config.layers = 2;
-  shape.config.windows.resize(2);
-  shape.config.vocab_size = 500;
+  set_layers(shape.config, 2, shape.config.shape.layers.front());
+  shape.config.shape.vocab = 500;
   for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16, kernels::dtype::f16}) {
     shape.type = type;
     const auto w = random_weights(shape.config, type, 1, kernels::reference_backend()).value();

@@ -268,7 +268,8 @@ TEST_CASE("frequencies are divided by the factors of rope_freqs.weight") {
   w.tensor({"rope_freqs.weight", {4}, 0, bytes});
   const written f(w);
   const auto c = inspect_model(f.path, *reference()).value().config;
-  const auto got = rope_frequencies(c.rope, c.head_dim), plain = rope_frequencies({}, c.head_dim);
+  const auto& got = c.shape.tables.front().frequencies;
+  const auto plain = make_rotary_table({}, 2 * static_cast<std::uint32_t>(got.size()), 64).frequencies;
   for (std::size_t i = 0; i < 4; ++i) CHECK(got[i] == plain[i] / factors[i]);
 
   w.tensors.back().dims = {2, 2};
@@ -320,11 +321,11 @@ TEST_CASE("keys that do change the arithmetic and are read, do") {
   };
   const auto windows = config_of(with_number(w, "llama.attention.sliding_window", 64));
   CHECK(windows.architecture == "MistralForCausalLM");
-  CHECK(windows.windows == std::vector<std::uint32_t>{64, 64});
+  for (const kernels::layer_shape& l : windows.shape.layers) CHECK(l.mixer.rule.window == 64);
   auto linear = w;
   linear.text("llama.rope.scaling.type", "linear").real("llama.rope.scaling.factor", 4);
-  CHECK(config_of(linear).rope.type == rope_type::linear);
-  CHECK(config_of(linear).rope.factor == 4);
+  CHECK(config_of(linear).ropes.front().type == rope_type::linear);
+  CHECK(config_of(linear).ropes.front().factor == 4);
   const auto plain = without(without(w, "llama.attention.key_length"), "llama.attention.head_count_kv");
   CHECK_THAT(refusal(plain), Contains("blk.0.attn_k.weight"));  // as many key heads as heads
 }

@@ -5,12 +5,13 @@
 
 #include "core/model/load.h"
 #include "core/sample/pipeline.h"
+#include "tests/support/plain_layer.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
 #include "tests/support/log_softmax.h"
 
-namespace weir::tests::llama_cuda_test {
+namespace weir::tests::decoder_cuda_test {
 
 using namespace weir::core;
 
@@ -26,17 +27,14 @@ random_model toy(const shape& s, kernels::dtype type = kernels::dtype::bf16) {
   random_model m = parse_random_model("tiny-110m", 4096).value();
   m.type = type;
   model_config& c = m.config;
-  c.hidden = s.hidden;
-  c.inter = s.inter;
-  c.layers = 2;
-  c.heads = s.heads;
-  c.kv_heads = s.kv_heads;
-  c.head_dim = s.head_dim;
-  c.vocab_size = s.vocab;
-  c.tied = s.tied;
-  c.qkv_bias = c.out_bias = c.mlp_bias = s.bias;
-  c.qk_norm = s.qk_norm;
-  c.windows = {s.window, 0};
+  c.shape.hidden = s.hidden;
+  c.shape.vocab = s.vocab;
+  c.stored.tied = s.tied;
+  c.stored.qkv_bias = c.stored.out_bias = c.stored.mlp_bias = s.bias;
+  auto layer = tests::plain_layer(s.inter, s.heads, s.kv_heads, s.head_dim);
+  if (s.qk_norm) layer.mixer.norms = kernels::head_norms::each;
+  set_layers(c, 2, layer);
+  c.shape.layers[0].mixer.rule.window = s.window;
   return m;
 }
 
@@ -510,4 +508,4 @@ TEST_CASE("cuda: steps that run ahead draw the best tokens on a device that is n
                });
 }
 
-}  // namespace weir::tests::llama_cuda_test
+}  // namespace weir::tests::decoder_cuda_test

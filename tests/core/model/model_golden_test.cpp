@@ -8,7 +8,7 @@
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
 
-namespace weir::tests::llama_golden_test {
+namespace weir::tests::model_golden_test {
 
 using namespace weir::core;
 
@@ -127,4 +127,4 @@ TEST_CASE("every GGUF model's greedy tokens and logits are reproduced on the cpu
   check_gguf("cpu");
 }
 
-}  // namespace weir::tests::llama_golden_test
+}  // namespace weir::tests::model_golden_test

@@ -1,7 +1,7 @@
-// llama.h — the model interface for Llama, Mistral, Qwen2 and Qwen3, on any backend.
+// decoder_model.h — the model interface for every decoder-only family, on any backend.
 //
-// The forward pass (llama.cpp) has the steps of the paper: embedding, then attention and feed-forward for
-// each layer, then logits.
+// The forward pass (decoder_model.cpp) is: embedding, then attention and feed-forward for each layer, then
+// logits. What each of these is, a description says (kernels/model_shape.h).
 //
 // A backend may offer the whole decoder as one operation (kernels/decoder.h). The model then uses it to
 // compute and to draw, and runs ahead. The forward pass of single operations defines the results that the
@@ -34,7 +34,7 @@ namespace weir::core {
 
 // Bytes of the keys and values of one page in all layers, as the single operations store them, scales
 // included.
-std::uint64_t page_bytes(const model_config& config, kernels::kv_type kv) noexcept;
+std::uint64_t page_bytes(const kernels::model_shape& shape, kernels::kv_type kv) noexcept;
 // The same where the model runs on `on`: by a decoder of that backend, if it has one for the model. Data of
 // `weights` is not read. Error: invalid_param where `on` does not store this model's keys and values so.
 result<std::uint64_t> page_bytes(const model_config& config, const model_weights& weights,
@@ -51,10 +51,10 @@ struct step_needs {
 step_needs step_needs_of(const model_config& config, const model_weights& weights, const kernels::backend& on,
                          kv_choice kv, std::uint32_t max_batch);
 
-class llama final : public model {
+class decoder_model final : public model {
  public:
   // REQUIRES: page_bytes() of the same is no error
-  llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
+  decoder_model(model_config config, std::vector<token_id> stop_ids, model_weights weights,
         std::shared_ptr<const kernels::backend> backend, kv_choice kv);
 
   const model_info& info() const noexcept override { return info_; }
@@ -80,19 +80,35 @@ class llama final : public model {
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
+  // The part of a page that belongs to one group of layers: `count` pieces, each a layer's keys or its values.
+  struct page_part {
+    std::uint64_t first = 0;  // bytes of a page's parts in front of it
+    std::uint64_t bytes = 0;  // of a piece
+    std::uint32_t count = 0;
+  };
+  static std::vector<page_part> parts_of(const kernels::model_shape& shape, kernels::kv_type kv,
+                                         const kernels::decoder* whole);
   result<void> device_state() const;
   result<void> refusal(errc code) const;
   result<void> no_room(std::uint32_t rows, errc code) const;
   void copy_pages(std::span<const page_copy> copies);
-  struct pieces;
-  pieces pieces_of(page_id page) const noexcept;
-  pieces host_pieces_of(std::uint32_t slot) const noexcept;
-  void copy(const pieces& to, const pieces& from);
+  struct pieces {
+    std::byte* first;
+    std::uint64_t stride;
+  };
+  pieces in_pool(const page_part& part, page_id page) const noexcept;
+  pieces in_host(const page_part& part, std::uint32_t slot) const noexcept;
+  void copy(const page_part& part, const pieces& to, const pieces& from);
   void place(const batch& b);
+  void embed(const batch& b);
   void attend(std::uint32_t layer, std::uint32_t rows);
+  void turn(float* q, const kernels::attention_mixer& mixer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
-  void normalise(const float* weight, std::uint32_t rows);
+  void normalise(const kernels::buffer& x, const kernels::norm_weight& by, const kernels::buffer& out,
+                 std::uint32_t rows, float eps);
+  void norm_heads(float* x, const float* weight, std::uint32_t layer, std::uint32_t heads, std::uint32_t rows);
+  void add_branch(std::uint32_t layer, const kernels::norm_weight& behind, std::uint32_t rows);
   void multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
                 std::uint32_t rows);
   bool make_room(std::size_t rows, std::size_t logits_rows);
@@ -101,17 +117,18 @@ class llama final : public model {
   const model_config config_;
   const model_weights weights_;
   const std::shared_ptr<const kernels::backend> backend_;
+  const float embed_factor_;
   const kernels::kv_type kv_;             // of the pages that single operations write and read
-  const std::vector<float> frequencies_;  // [head_dim / 2]
   sample_scratch scratch_;
   model_info info_;
 
   const std::unique_ptr<kernels::decoder> whole_;  // null: the forward pass uses single operations
+  const std::vector<page_part> parts_;             // by group
 
-  // [layers, keys then values, page_count_, kv_heads, a head's part of a page]
+  // By group: [layers, keys then values, page_count_, kv_heads, a head's part of a page].
   kernels::buffer pages_;
   std::uint32_t page_count_ = 0;
-  kernels::host_buffer host_pages_;  // [slots, layers, keys then values, kv_heads, the same part]
+  kernels::host_buffer host_pages_;  // [slots], then by group [layers, keys then values, the same part]
 
   // The rows of the current step.
   std::vector<std::uint32_t> positions_;   // [rows]
@@ -121,10 +138,10 @@ class llama final : public model {
   // Activations of the current step, f32.
   kernels::buffer x_;                     // [rows, hidden] the residual stream
   kernels::buffer normed_;                // [rows, hidden]
-  kernels::buffer cos_, sin_;             // [rows, head_dim / 2]
-  kernels::buffer qkv_;                   // [rows, qkv_width]
-  kernels::buffer attended_;              // [rows, q_width]
-  kernels::buffer gate_up_;               // [rows, 2 * inter]
+  kernels::buffer angles_;                // by table: cosines, then sines, [rows, pairs that turn] each
+  kernels::buffer qkv_;                   // [rows, mixer.width()] of the widest layer
+  kernels::buffer attended_;              // [rows, mixer.q_width()]
+  kernels::buffer gate_up_;               // [rows, mlp.width()]
   kernels::buffer inner_;                 // [rows, inter]
   kernels::buffer branch_;                // [rows, hidden] what a block adds to the residual stream
   kernels::buffer logits_;                // [logits_rows, vocab_size]

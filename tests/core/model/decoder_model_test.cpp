@@ -1,4 +1,4 @@
-#include "core/model/llama.h"
+#include "core/model/decoder_model.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -9,7 +9,7 @@
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
-namespace weir::tests::llama_test {
+namespace weir::tests::decoder_model_test {
 
 using namespace weir::core;
 
@@ -338,4 +338,4 @@ TEST_CASE("a page that was saved and restored elsewhere holds the same keys and 
   }
 }
 
-}  // namespace weir::tests::llama_test
+}  // namespace weir::tests::decoder_model_test
