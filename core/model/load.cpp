@@ -51,9 +51,25 @@ result<opened_model> open_directory(const std::string& dir) {
   return opened_model{std::move(*config), std::move(generation), std::move(*weights), std::move(*notes)};
 }
 
-result<opened_model> open_model(const std::string& path) {
+// Says which of its tables a model computes with, where the served context decides.
+void note_tables(opened_model& m, std::uint32_t whole) {
+  for (const rope_config& rope : m.config.ropes)
+    if (rope.by_context())
+      m.notes.push_back(fmt::format(
+          "longrope: {} tables, since the served context of {} tokens is {} the original one of {}; the model "
+          "has {}",
+          rope.takes_long(m.config.context) ? "long" : "short", m.config.context,
+          rope.takes_long(m.config.context) ? "beyond" : "within", rope.original_context, whole));
+}
+
+result<opened_model> open_model(const std::string& path, std::uint32_t context) {
   if (const auto fine = check_model_path(path); !fine) return fine.error();
-  return is_gguf_path(path) ? open_gguf(path) : open_directory(path);
+  auto m = is_gguf_path(path) ? open_gguf(path) : open_directory(path);
+  if (!m) return m;
+  const std::uint32_t whole = m->config.context;
+  limit_context(m->config, context);
+  note_tables(*m, whole);
+  return m;
 }
 
 // N of "cuda:N"; 0 for "cuda"; nullopt for anything else.
@@ -104,9 +120,9 @@ std::string best_device(const kernels::cuda_machine& found, std::string& why) {
 std::string best_device(std::string& why) { return best_device(kernels::find_cuda(), why); }
 
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv,
-                                    std::uint32_t max_batch) {
+                                    std::uint32_t max_batch, std::uint32_t context) {
   if (const auto ok = check_kv_type(on, kv); !ok) return ok.error();
-  auto m = open_model(path);
+  auto m = open_model(path, context);
   if (!m) return m.error();
   const auto plan = plan_weights(m->config, m->weights, on);
   if (!plan) return in_model(path, plan.error());
@@ -118,9 +134,9 @@ result<model_summary> inspect_model(const std::string& path, const kernels::back
 }
 
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,
-                                const load_progress& progress, kv_choice kv) {
+                                const load_progress& progress, kv_choice kv, std::uint32_t context) {
   if (const auto ok = check_kv_type(*backend, kv); !ok) return ok.error();
-  auto m = open_model(path);
+  auto m = open_model(path, context);
   if (!m) return m.error();
   if (kv) {  // whether this model has such pages is known before its weights are read
     const auto plan = plan_weights(m->config, m->weights, *backend);
@@ -132,7 +148,7 @@ result<loaded_model> load_model(const std::string& path, std::shared_ptr<const k
   if (!weights) return in_model(path, weights.error());
   auto made = std::make_unique<decoder_model>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
                                       std::move(backend), kv);
-  return loaded_model{std::move(made), std::move(m->generation)};
+  return loaded_model{std::move(made), std::move(m->generation), std::move(m->notes)};
 }
 
 }  // namespace weir::core

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/model/config.h"
@@ -44,6 +45,8 @@ std::string best_device(const kernels::cuda_machine& found, std::string& why);
 
 // Facts about a model that are known before any weight is read. `path`: a directory in Hugging Face layout,
 // or a GGUF file. `kv`: what its pages store; a backend that has no such type is an error of invalid_param.
+// `context`: the most tokens of a sequence that will be served, 0 for all that the model has; a model may
+// compute with other rotary tables for it (longrope).
 struct model_summary {
   model_config config;
   generation_config generation;
@@ -53,15 +56,18 @@ struct model_summary {
   std::uint64_t workspaces = 0, runtime = 0;
 };
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {},
-                                    std::uint32_t max_batch = 1);
+                                    std::uint32_t max_batch = 1, std::uint32_t context = 0);
 
-// Loads a model. `path` and `kv` as above; `progress` is called on the calling thread.
+// Loads a model. `path`, `kv` and `context` as above; `progress` is called on the calling thread.
 struct loaded_model {
   std::unique_ptr<model> weights;
   generation_config generation;  // stop_ids are those of the model's info()
+  // For the log: what the files have and the model leaves out, and what the served context decides.
+  std::vector<std::string> notes;
 };
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,
-                                const load_progress& progress = {}, kv_choice kv = {});
+                                const load_progress& progress = {}, kv_choice kv = {},
+                                std::uint32_t context = 0);
 
 // A model of a real shape with random weights. The spec is "tiny-110m", "llama-3.2-1b" or "llama-3.1-8b",
 // then ":f32", ":bf16" (the default), ":f16" or a quantised type, such as ":q8_0". The weights are the same

@@ -82,7 +82,7 @@ result<loaded_model> make_random_model(const random_model& shape,
   if (const auto page = page_bytes(shape.config, *weights, *backend, kv); !page) return page.error();
   auto made = std::make_unique<decoder_model>(shape.config, std::vector<token_id>{}, std::move(*weights),
                                       std::move(backend), kv);
-  return loaded_model{std::move(made), default_generation(shape.config)};
+  return loaded_model{std::move(made), default_generation(shape.config), {}};
 }
 
 }  // namespace weir::core

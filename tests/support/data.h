@@ -23,20 +23,30 @@ inline std::filesystem::path data_dir() {
   return weir::tests::source_dir() / ".." / "shared" / "data";
 }
 
-// Folders below data_dir()/`below` that hold `file`, sorted by name; empty where the data is missing.
-inline std::vector<std::filesystem::path> data_folders(const std::string& below, const std::string& file) {
+// Folders of a folder that hold `file`, sorted by name; empty where it is missing.
+inline std::vector<std::filesystem::path> folders_with(const std::filesystem::path& below,
+                                                       const std::string& file) {
   std::vector<std::filesystem::path> out;
   std::error_code ec;
-  for (const auto& entry : std::filesystem::directory_iterator(data_dir() / below, ec))
+  for (const auto& entry : std::filesystem::directory_iterator(below, ec))
     if (std::filesystem::exists(entry.path() / file)) out.push_back(entry.path());
   std::sort(out.begin(), out.end());
   return out;
+}
+// The same below data_dir().
+inline std::vector<std::filesystem::path> data_folders(const std::string& below, const std::string& file) {
+  return folders_with(data_dir() / below, file);
 }
 
 // The models that ship with the repository: always there.
 inline std::vector<std::filesystem::path> bundled_models() {
   const auto models = weir::tests::source_dir() / "models";
   return {models / "rill", models / "rill-draft"};
+}
+
+// Tiny models of families that no data outside has (tests/data/families/README.md).
+inline std::vector<std::filesystem::path> bundled_families() {
+  return folders_with(weir::tests::source_dir() / "tests" / "data" / "families", "reference.json");
 }
 
 // The bundled models, and every model with a reference below data_dir().
