@@ -297,7 +297,7 @@ int run(const engine_options& o) { return report(measure(o), o.on.json); }
 command add_engine(CLI::App& app) {
   auto o = std::make_shared<engine_options>();
   add_options(app, o->on);
-  auto* shape = app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b");
+  auto* shape = app.add_option("--shape", o->shape, core::random_model_names());
   auto* type =
       app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...");
   app.add_option("--model", o->model, "a directory or a GGUF file, in place of random weights")

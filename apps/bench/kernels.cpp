@@ -312,7 +312,7 @@ int run(const kernel_options& o) {
 command add_kernels(CLI::App& app) {
   auto o = std::make_shared<kernel_options>();
   add_options(app, o->on);
-  app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
+  app.add_option("--shape", o->shape, core::random_model_names())->capture_default_str();
   app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
       ->capture_default_str();
   app.add_option("--kv-type", o->kv_type,

@@ -69,13 +69,14 @@ result<loaded_model> load_model(const std::string& path, std::shared_ptr<const k
                                 const load_progress& progress = {}, kv_choice kv = {},
                                 std::uint32_t context = 0);
 
-// A model of a real shape with random weights. The spec is "tiny-110m", "llama-3.2-1b" or "llama-3.1-8b",
-// then ":f32", ":bf16" (the default), ":f16" or a quantised type, such as ":q8_0". The weights are the same
-// numbers in each of the first three. Error of parse_random_model(): invalid_param.
+// A model of a real shape with random weights. The spec is one of random_model_names(), then ":f32", ":bf16"
+// (the default), ":f16" or a quantised type, such as ":q8_0". The weights are the same numbers in each of the
+// first three. Error of parse_random_model(): invalid_param.
 struct random_model {
   model_config config;
   kernels::dtype type = kernels::dtype::bf16;
 };
+std::string random_model_names();  // "tiny-110m, llama-3.2-1b, …"
 result<random_model> parse_random_model(std::string_view spec, std::uint32_t context);
 result<model_summary> inspect_random_model(const random_model& shape, const kernels::backend& on,
                                            kv_choice kv = {}, std::uint32_t max_batch = 1);

@@ -1,6 +1,5 @@
 // Models of real shapes with random weights, which need no file: for load tests and benchmarks.
 #include <array>
-#include <cmath>
 #include <optional>
 
 #include "core/model/decoder_model.h"
@@ -9,32 +8,46 @@
 namespace weir::core {
 namespace {
 
+// A shape is what a config.json of such a model says.
 struct shape {
-  std::string_view name;
-  std::uint32_t vocab_size, hidden, inter, layers, heads, kv_heads, head_dim;
-  bool tied;
+  std::string_view name, config;
 };
 constexpr std::array shapes{
-    shape{"tiny-110m", 32000, 768, 2048, 12, 12, 12, 64, true},
-    shape{"llama-3.2-1b", 128256, 2048, 8192, 16, 32, 8, 64, true},
-    shape{"llama-3.1-8b", 128256, 4096, 14336, 32, 32, 8, 128, false},
+    shape{"tiny-110m",
+          R"({"architectures":["LlamaForCausalLM"],"vocab_size":32000,"hidden_size":768,
+              "intermediate_size":2048,"num_hidden_layers":12,"num_attention_heads":12,
+              "max_position_embeddings":2048,"rms_norm_eps":1e-5,"tie_word_embeddings":true})"},
+    shape{"llama-3.2-1b",
+          R"({"architectures":["LlamaForCausalLM"],"vocab_size":128256,"hidden_size":2048,
+              "intermediate_size":8192,"num_hidden_layers":16,"num_attention_heads":32,
+              "num_key_value_heads":8,"head_dim":64,"max_position_embeddings":131072,"rms_norm_eps":1e-5,
+              "tie_word_embeddings":true})"},
+    shape{"llama-3.1-8b",
+          R"({"architectures":["LlamaForCausalLM"],"vocab_size":128256,"hidden_size":4096,
+              "intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,
+              "num_key_value_heads":8,"max_position_embeddings":131072,"rms_norm_eps":1e-5})"},
+    shape{"llama-3.1-70b",
+          R"({"architectures":["LlamaForCausalLM"],"vocab_size":128256,"hidden_size":8192,
+              "intermediate_size":28672,"num_hidden_layers":80,"num_attention_heads":64,
+              "num_key_value_heads":8,"max_position_embeddings":131072,"rms_norm_eps":1e-5})"},
+    shape{"gemma-3-12b",
+          R"({"architectures":["Gemma3ForCausalLM"],"vocab_size":262208,"hidden_size":3840,
+              "intermediate_size":15360,"num_hidden_layers":48,"num_attention_heads":16,
+              "num_key_value_heads":8,"head_dim":256,"sliding_window":1024,"query_pre_attn_scalar":256,
+              "rope_scaling":{"rope_type":"linear","factor":8}})"},
 };
 
+std::string names() {
+  std::string all;
+  for (const shape& s : shapes) all += fmt::format("{}{}", all.empty() ? "" : ", ", s.name);
+  return all;
+}
+
 model_config config_of(const shape& s, std::uint32_t context) {
-  model_config c;
-  c.architecture = "LlamaForCausalLM";
-  c.shape.vocab = s.vocab_size;
+  auto c = parse_config(s.config, s.name).value();
   c.context = context;
-  c.shape.hidden = s.hidden;
-  c.shape.norm_eps = 1e-5f;
-  c.stored.tied = s.tied;
-  kernels::layer_shape layer;
-  layer.mixer.heads = s.heads;
-  layer.mixer.kv_heads = s.kv_heads;
-  layer.mixer.head_dim = s.head_dim;
-  layer.mixer.rule.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
-  layer.mlp.inter = s.inter;
-  set_layers(c, s.layers, layer);
+  make_tables(c);
+  c.stop_ids.clear();
   return c;
 }
 
@@ -45,6 +58,8 @@ std::optional<kernels::dtype> type_named(std::string_view name) {
 }
 
 }  // namespace
+
+std::string random_model_names() { return names(); }
 
 result<random_model> parse_random_model(std::string_view spec, std::uint32_t context) {
   const std::size_t colon = spec.find(':');
@@ -57,8 +72,7 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
                      said);
   for (const shape& s : shapes)
     if (s.name == name) return random_model{config_of(s, context), *type};
-  return bad_param("model", "random:{}: '{}' is not a random model (tiny-110m, llama-3.2-1b, llama-3.1-8b)",
-                   spec, name);
+  return bad_param("model", "random:{}: '{}' is not a random model ({})", spec, name, names());
 }
 
 result<model_summary> inspect_random_model(const random_model& shape, const kernels::backend& on,

@@ -75,6 +75,8 @@ void cpu_rotary(void* self, const rotary&);
 void cpu_kv_write(void* self, const kv_write&);
 void cpu_attention(void* self, const attention&);
 void cpu_activate(void* self, const activate&);
+void cpu_sigmoid_mul(void* self, const sigmoid_mul&);
 void cpu_add(void* self, const add&);
+void cpu_soft_cap(void* self, const soft_cap&);
 
 }  // namespace weir::kernels

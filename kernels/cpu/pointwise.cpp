@@ -26,7 +26,7 @@ void cpu_row_norm(void* self, const row_norm& op) {
   const std::size_t width = op.width;
   for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r)
-      cpu.simd.row_norm(op.x + r * width, op.weight, op.out + r * width, width, op.eps);
+      cpu.simd.norm(op.x + r * width, op.weight, op.bias, op.out + r * width, width, op.eps, op.centred);
   });
 }
 
@@ -36,14 +36,14 @@ void cpu_head_norm(void* self, const head_norm& op) {
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t h = 0; h < op.heads; ++h) {
         float* x = op.x + r * op.stride + h * op.head_dim;
-        cpu.simd.row_norm(x, op.weight, x, op.head_dim, op.eps);
+        cpu.simd.norm(x, op.weight + h * op.weight_stride, nullptr, x, op.head_dim, op.eps, op.centred);
       }
   });
 }
 
 void cpu_rotary(void* self, const rotary& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
-  const std::size_t half = op.head_dim / 2;
+  const std::size_t half = op.turned / 2;
   for_rows(cpu, op.rows, std::size_t{op.heads} * op.head_dim, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t h = 0; h < op.heads; ++h)
@@ -53,17 +53,35 @@ void cpu_rotary(void* self, const rotary& op) {
 
 void cpu_activate(void* self, const activate& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
+  const std::size_t width = op.width, stride = op.gated ? 2 * width : width;
+  for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r) {
+      const float* x = op.x + r * stride;
+      cpu.simd.activate(op.kind, x, op.gated ? x + width : nullptr, op.out + r * width, width);
+    }
+  });
+}
+
+void cpu_sigmoid_mul(void* self, const sigmoid_mul& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
   const std::size_t width = op.width;
   for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r)
-      cpu.simd.activate(op.x + r * 2 * width, op.x + r * 2 * width + width, op.out + r * width, width);
+      cpu.simd.sigmoid_mul(op.x + r * width, op.gate + r * op.stride, width);
   });
 }
 
 void cpu_add(void* self, const add& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
   for_rows(cpu, op.count, 1, [&](std::size_t first, std::size_t last) {
-    cpu.simd.add(op.x + first, op.y + first, last - first);
+    cpu.simd.add(op.x + first, op.y + first, last - first, op.factor);
+  });
+}
+
+void cpu_soft_cap(void* self, const soft_cap& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  for_rows(cpu, op.count, 1, [&](std::size_t first, std::size_t last) {
+    cpu.simd.soft_cap(op.x + first, last - first, op.factor, op.cap);
   });
 }
 

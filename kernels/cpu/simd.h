@@ -104,11 +104,15 @@ struct simd_kernels {
   void (*finish)(const attention_tile&);            // writes the queries' outputs from `into`
   void (*read)(const void* at, std::size_t bytes);  // reads every byte, for benchmarks
   void (*widen)(const void* from, dtype type, float* to, std::size_t count);  // plain types alone
-  void (*row_norm)(const float* x, const float* weight, float* out, std::size_t width,
-                   float eps);  // out may be x
+  // Of one row; out may be x, and bias null.
+  void (*norm)(const float* x, const float* weight, const float* bias, float* out, std::size_t width,
+               float eps, bool centred);
   void (*rotate)(float* x, const float* cos, const float* sin, std::size_t half);
-  void (*activate)(const float* gate, const float* up, float* out, std::size_t count);
-  void (*add)(float* x, const float* y, std::size_t count);
+  // Without a gate `up` is null.
+  void (*activate)(activation kind, const float* gate, const float* up, float* out, std::size_t count);
+  void (*sigmoid_mul)(float* x, const float* gate, std::size_t count);
+  void (*add)(float* x, const float* y, std::size_t count, float factor);
+  void (*soft_cap)(float* x, std::size_t count, float factor, float cap);
 };
 
 // The tables that this machine can run, the best first; never empty.

@@ -24,13 +24,17 @@ void cpu_gather(void* self, const gather& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
   const std::size_t width = op.table.cols, row_bytes = bytes_of(op.table.type, width);
   const code_order order = cpu.path_of(op.table.type).codes;
-  const auto one = [&](std::size_t r) {
+  const auto widen = [&](std::size_t r) {
     const auto row = static_cast<std::size_t>(op.ids[r]);
     float* out = op.out + r * width;
     if (op.table.order == layout::packed) return unpack_row(op.table, row, out, order);
     const auto* from = static_cast<const std::byte*>(op.table.data) + row * row_bytes;
     if (!is_plain(op.table.type)) return dequantise(op.table.type, from, width, out);
     cpu.simd.widen(from, op.table.type, out, width);
+  };
+  const auto one = [&](std::size_t r) {
+    widen(r);
+    if (op.factor != 1) cpu.simd.soft_cap(op.out + r * width, width, op.factor, 0);
   };
   constexpr std::size_t worth_sharing = 1u << 15, piece = 16;  // elements; rows
   if (op.ids.size() * width < worth_sharing) {

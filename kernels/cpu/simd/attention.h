@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/kv_rows.h"
+#include "kernels/cpu/simd/pointwise.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace weir::kernels {
@@ -246,6 +247,12 @@ WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float s
   store_as(totals, total);
 }
 
+// Replaces the scores of the queries in registers by cap * tanh(score / cap).
+void cap_scores(float* scores, std::size_t queries, std::size_t tokens, part_of_page block, float cap) {
+  for (std::size_t j = 0; j < queries; ++j)
+    soft_cap_row(scores + j * tokens + block.from, block.to - block.from, 1, cap);
+}
+
 // Replaces the scores of the queries in registers by weights. shrink[j] becomes the factor that rescales the
 // earlier sums of query j.
 template <std::size_t queries>
@@ -299,6 +306,7 @@ void fold_queries(const attention_tile& t, const attention_room& room, const pag
     });
   else
     score_rows<queries, type>(room, page, width, tokens, block);
+  if (t.rule.cap != 0) cap_scores(room.scores, queries, tokens, block, t.rule.cap);
   float shrink[(queries + lanes - 1) / lanes * lanes];
   weigh_queries(t, room, of_each, block, first, shrink);
   float* sums = t.into.sums + first * width;
@@ -415,7 +423,8 @@ void attend(const attention_tile& t) {
   for (std::size_t j = 0; j < t.count; ++j) {
     if (j + ahead < t.count)
       for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].q + i);
-    for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * t.rule.scale;
+    const float scale = t.rule.scale_at(t.queries[j].to - 1);  // a query stands at its last position
+    for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * scale;
     if (t.kv.type == kv_type::q8) turn_row(room.q + j * width, width);
     t.into.largest[j] = -__builtin_inff();
   }

@@ -41,25 +41,41 @@ WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
   std::memcpy(out + i, &rest, (count - i) * sizeof(float));
 }
 
-void rms_norm_row(const float* x, const float* weight, float* out, std::size_t width, float eps) {
-  constexpr std::size_t chains = 4;  // so that no addition waits for the one before it
+// The sum over a row of f of each vector, the rest padded with zeros that f must make zeros of. In several
+// chains, so that no addition waits for the one before it.
+template <class F>
+WEIR_INLINE float sum_over(const float* x, std::size_t width, const F& f) {
+  constexpr std::size_t chains = 4;
   vec sums[chains] = {};
   std::size_t i = 0;
   for (; i + chains * lanes <= width; i += chains * lanes)
     WEIR_UNROLL
-    for (std::size_t c = 0; c < chains; ++c) {
-      const vec part = load_f32(x + i + c * lanes);
-      sums[c] += part * part;
-    }
-  for (; i + lanes <= width; i += lanes) sums[0] += load_f32(x + i) * load_f32(x + i);
+    for (std::size_t c = 0; c < chains; ++c) sums[c] += f(load_f32(x + i + c * lanes));
+  for (; i + lanes <= width; i += lanes) sums[0] += f(load_f32(x + i));
   if (i < width) {
-    const vec rest = load_part<dtype::f32>(x, i, width - i);
-    sums[1] += rest * rest;
+    vec rest = f(load_part<dtype::f32>(x, i, width - i));
+    const ivec at = lane_numbers() + static_cast<std::int32_t>(i);
+    sums[1] += at < static_cast<std::int32_t>(width) ? rest : vec{};
   }
-  const vec squares = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  const float scale = 1.0f / __builtin_sqrtf(sum_of(squares) / static_cast<float>(width) + eps);
+  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+void norm_row(const float* x, const float* weight, const float* bias, float* out, std::size_t width,
+              float eps, bool centred) {
+  const auto itself = [](vec v) __attribute__((always_inline)) { return v; };
+  const float mean = centred ? sum_over(x, width, itself) / static_cast<float>(width) : 0.0f;
+  const auto square = [mean](vec v) __attribute__((always_inline)) { return (v - mean) * (v - mean); };
+  const auto plain_square = [](vec v) __attribute__((always_inline)) { return v * v; };
+  const float squares = centred ? sum_over(x, width, square) : sum_over(x, width, plain_square);
+  const float scale = 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + eps);
+  if (!centred && !bias)
+    return map(
+        out, width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
   map(
-      out, width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
+      out, width, [&](const auto& at) __attribute__((always_inline)) {
+        const vec v = (at(x) - mean) * scale * at(weight);
+        return bias ? v + at(bias) : v;
+      });
 }
 
 void rotate(float* x, const float* cos, const float* sin, std::size_t half) {
@@ -76,17 +92,64 @@ void rotate(float* x, const float* cos, const float* sin, std::size_t half) {
   }
 }
 
-void silu_mul_row(const float* gate, const float* up, float* out, std::size_t count) {
-  map(
-      out, count, [&](const auto& at) __attribute__((always_inline)) {
-        const vec g = at(gate);
-        return g / (exp_of(-g) + 1.0f) * at(up);
-      });
+WEIR_INLINE vec sigmoid_share(vec x, vec exponent) { return x / (exp_of(exponent) + 1.0f); }
+
+// x with |x| < 0.25 by its series, where 1 - 2 / (exp(2x) + 1) would lose digits.
+WEIR_INLINE vec tanh_of(vec x) {
+  const vec y = x * x;
+  const vec near = x + x * y * (y * (y * (y * (62.0f / 2835) - 17.0f / 315) + 2.0f / 15) - 1.0f / 3);
+  const vec far = 1.0f - 2.0f / (exp_of(x + x) + 1.0f);
+  return y < all(0.0625f) ? near : far;
 }
 
-void add_row(float* x, const float* y, std::size_t count) {
+WEIR_INLINE vec activated(activation kind, vec g) {
+  if (kind == activation::relu2) return g <= vec{} ? vec{} : g * g;
+  if (kind == activation::gelu)  // 0.5 (1 + tanh(u)) is the sigmoid of 2u
+    return sigmoid_share(g, -1.5957691216f * (g + 0.044715f * g * g * g));
+  return g / (exp_of(-g) + 1.0f);
+}
+
+template <activation kind>
+void activate_as(const float* gate, const float* up, float* out, std::size_t count) {
+  if (!up)
+    return map(
+        out, count, [&](const auto& at) __attribute__((always_inline)) { return activated(kind, at(gate)); });
   map(
-      x, count, [&](const auto& at) __attribute__((always_inline)) { return at(x) + at(y); });
+      out, count,
+      [&](const auto& at) __attribute__((always_inline)) { return activated(kind, at(gate)) * at(up); });
+}
+
+void activate_row(activation kind, const float* gate, const float* up, float* out, std::size_t count) {
+  switch (kind) {
+    case activation::silu:
+      return activate_as<activation::silu>(gate, up, out, count);
+    case activation::gelu:
+      return activate_as<activation::gelu>(gate, up, out, count);
+    case activation::relu2:
+      return activate_as<activation::relu2>(gate, up, out, count);
+  }
+}
+
+void sigmoid_mul_row(float* x, const float* gate, std::size_t count) {
+  map(
+      x, count, [&](const auto& at) __attribute__((always_inline)) { return sigmoid_share(at(x), -at(gate)); });
+}
+
+void add_row(float* x, const float* y, std::size_t count, float factor) {
+  if (factor == 1)
+    return map(
+        x, count, [&](const auto& at) __attribute__((always_inline)) { return at(x) + at(y); });
+  map(
+      x, count, [&](const auto& at) __attribute__((always_inline)) { return at(x) + factor * at(y); });
+}
+
+void soft_cap_row(float* x, std::size_t count, float factor, float cap) {
+  if (cap == 0)
+    return map(
+        x, count, [&](const auto& at) __attribute__((always_inline)) { return factor * at(x); });
+  map(
+      x, count,
+      [&](const auto& at) __attribute__((always_inline)) { return cap * tanh_of(factor * at(x) / cap); });
 }
 
 }  // namespace

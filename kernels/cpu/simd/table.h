@@ -40,10 +40,12 @@ constexpr simd_kernels table{
     .finish = finish,
     .read = read,
     .widen = widen,
-    .row_norm = norm_row,
+    .norm = norm_row,
     .rotate = rotate,
     .activate = activate_row,
+    .sigmoid_mul = sigmoid_mul_row,
     .add = add_row,
+    .soft_cap = soft_cap_row,
 };
 
 }  // namespace

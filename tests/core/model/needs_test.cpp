@@ -71,6 +71,10 @@ void compare(const std::string& path, const backend_ptr& on, kv_choice kv, std::
 
 TEST_CASE("every reference model takes what its headers say, in every type of keys and values") {
   auto paths = tests::reference_models();
+  for (const auto& dir : tests::bundled_families()) paths.push_back(dir);
+  for (const char* name : {"gemma3", "cohere", "phi3-longrope-long", "nemotron", "glm4", "olmo2"})
+    if (const auto dir = tests::data_dir() / "models-families" / name; std::filesystem::exists(dir))
+      paths.push_back(dir);
   for (const auto& dir : tests::data_folders("models-quant", "config.json")) paths.push_back(dir);
   for (const auto& dir : tests::data_folders("models-quant", "hf-config.json")) {
     const auto file = dir / "model.gguf";

@@ -20,6 +20,18 @@ TEST_CASE("random models have the shapes that their names promise") {
   CHECK(bytes("llama-3.2-1b") == Approx(2.4716e9).epsilon(0.001));
   CHECK(bytes("llama-3.2-1b:f16") == bytes("llama-3.2-1b:bf16"));
   CHECK(bytes("llama-3.1-8b:bf16") == Approx(16.0605e9).epsilon(0.001));
+  CHECK(bytes("llama-3.1-70b:bf16") == Approx(141.107e9).epsilon(0.001));
+  CHECK(bytes("gemma-3-12b:bf16") == Approx(23.5327e9).epsilon(0.001));
+}
+
+TEST_CASE("a random Gemma has its family's layers") {
+  const auto shape = parse_random_model("gemma-3-12b", 8192).value().config.shape;
+  const auto full = std::ranges::count_if(shape.layers, [](const auto& l) { return l.mixer.rule.window == 0; });
+  CHECK((shape.layers.size() == 48 && full == 8 && shape.tables.size() == 2));
+  CHECK(shape.layers[5].mixer.rotary == 0);
+  CHECK(shape.layers[6].mixer.rotary == 1);
+  CHECK(shape.layers[0].norms == kernels::norm_place::both);
+  CHECK(shape.embed_factor == Approx(std::sqrt(3840.0)));
 }
 
 TEST_CASE("a random model that does not exist is refused, listing those that do") {
