@@ -58,6 +58,7 @@ struct draw {
   // Which tokens may be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all may.
   std::span<const std::uint32_t> allowed;
 };
+static_assert(sizeof(draw) == 48, "a step writes more for every sequence");
 
 // Result of a draw. Where it is no token, this job ends with an error, and the others go on.
 struct drawn {
