@@ -77,6 +77,7 @@ class config_writer {
     if (a_.may_not_turn && !keys_.boolean("rope.scaling.finetuned").value_or(true))
       out_["position_embedding_type"] = "nope";
     out_["tie_word_embeddings"] = !tensors_.contains("output.weight");
+    for (const char* token : {"bos_token_id", "eos_token_id"}) out_[token] = nullptr;  // keys of the tokenizer
     if (f.wrapped) return {{"architectures", json::array{name}}, {"text_config", std::move(out_)}};
     out_["architectures"] = json::array{name};
     return std::move(out_);

@@ -145,7 +145,8 @@ result<opened_model> open_gguf(const std::string& path) {
   auto generation = default_generation(*config);
   auto weights = name_tensors(std::move(*all), gguf_names(*a, *find_family(config->architecture)));
   if (!weights) return weights.error();
-  if (auto ordered = order_heads(*weights, *config); !ordered) return ordered.error();
+  if (const auto ordered = order_heads(*weights, *config); !ordered)
+    return make_error(ordered.error().code, "{}: {}", path, ordered.error().message);
   return opened_model{std::move(*config), std::move(generation), std::move(*weights), {}};
 }
 
