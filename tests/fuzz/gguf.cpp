@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include <boost/json/serialize.hpp>
 
@@ -26,7 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (covered > size) std::abort();
 
   gguf_reader keys(parsed->keys, "fuzz");
-  const auto config = gguf_config(keys, parsed->tensors);
+  const auto read = [](const stored_tensor& t, std::span<std::byte> to) -> result<void> {
+    std::memcpy(to.data(), t.bytes.data(), to.size());
+    return {};
+  };
+  boost::json::object config;
+  const gguf_architecture* architecture = gguf_architecture_of(keys);
+  if (architecture) config = gguf_config(keys, *architecture, parsed->tensors, read);
   const auto stops = gguf_stop_ids(keys);
   if (!keys.failure()) (void)parse_config(boost::json::serialize(config), "fuzz");
   gguf_reader text(parsed->keys, "fuzz");
