@@ -156,8 +156,8 @@ TEST_CASE("pieces with scores are joined as SentencePiece joins them") {
 
 TEST_CASE("keys that make no tokenizer are refused by name") {
   auto w = byte_level();
-  w.keys[0] = gguf_text("tokenizer.ggml.model") + raw(std::uint32_t{8}) + gguf_text("t5");
-  CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.model' t5 is not supported"));
+  w.keys[0] = gguf_text("tokenizer.ggml.model") + raw(std::uint32_t{8}) + gguf_text("bert");
+  CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.model' bert is not supported"));
   w = byte_level();
   w.keys[1] = gguf_text("tokenizer.ggml.pre") + raw(std::uint32_t{8}) + gguf_text("new-rule");
   CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.pre' new-rule is not supported"));
