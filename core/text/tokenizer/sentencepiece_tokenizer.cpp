@@ -137,13 +137,15 @@ class builder {
             one(eos, settings_.adds_eos, false, "add_eos_token")};
   }
 
+  // A model that removes spaces in front of a text has none in front of a decoded text.
   decoder back() const {
     constexpr std::string_view space = "\u2581";
     json::array steps{json::object{{"type", "Replace"}, {"pattern", {{"String", space}}}, {"content", " "}}};
     if (model_.pieces.byte_fallback) steps.push_back(json::object{{"type", "ByteFallback"}});
     steps.push_back(json::object{{"type", "Fuse"}});
-    if (leading_space_)
-      steps.push_back(json::object{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    const int most = model_.removes_extra_spaces ? 1 << 20 : leading_space_ ? 1 : 0;
+    if (most > 0)
+      steps.push_back(json::object{{"type", "Strip"}, {"content", " "}, {"start", most}, {"stop", 0}});
     const json::value all = json::object{{"type", "Sequence"}, {"decoders", steps}};
     return decoder(json_field(all, "decoder"));
   }
