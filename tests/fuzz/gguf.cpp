@@ -37,9 +37,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto stops = gguf_stop_ids(keys);
   if (!keys.failure()) (void)parse_config(boost::json::serialize(config), "fuzz");
   gguf_reader text(parsed->keys, "fuzz");
-  const auto tokenizer = gguf_tokenizer(text);
+  auto parts = gguf_tokenizer(text);
   (void)gguf_special_tokens(text);
   (void)gguf_chat_templates(text);
-  if (!text.failure()) (void)parse_tokenizer(boost::json::serialize(tokenizer), "");
+  if (text.failure() || !parts) return 0;
+  try {
+    const hf_tokenizer made(std::move(*parts), {}, "fuzz");
+    for (const token_id id : made.encode("I'm <s> 12 na\u00EFve  \u6F22 ab", {}))
+      if (id < 0 || static_cast<std::uint32_t>(id) >= made.vocab_size()) std::abort();
+  } catch (const refusal&) {  // an id outside the vocabulary
+  }
   return 0;
 }
