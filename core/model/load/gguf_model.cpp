@@ -41,12 +41,9 @@ result<std::string> path_of_part(const std::string& first, std::uint32_t number,
                      count);
 }
 
-struct parts {
-  std::vector<gguf_header> files;
-  tensor_map tensors;  // of all files, by the names there; their bytes are in `files`
-};
+}  // namespace
 
-result<parts> open_parts(const std::string& path) {
+result<gguf_parts> open_gguf_parts(const std::string& path) {
   auto first = open_gguf_header(path);
   if (!first) return first.error();
   const auto split = read_split(first->content.keys, path);
@@ -54,7 +51,7 @@ result<parts> open_parts(const std::string& path) {
   if (split->number != 0)
     return make_error(errc::bad_file, "{}: this is file {} of {}; give the first", path, split->number + 1,
                       split->count);
-  parts all;
+  gguf_parts all;
   all.files.push_back(std::move(*first));
   for (std::uint32_t i = 1; i < split->count; ++i) {
     const auto name = path_of_part(path, i, split->count);
@@ -78,6 +75,8 @@ result<parts> open_parts(const std::string& path) {
   return all;
 }
 
+namespace {
+
 // The heads of a tensor of queries or keys (or their biases), whose rows files of the llama architecture
 // order for a rotation of neighbours; 0 for other tensors.
 std::uint32_t paired_heads(std::string_view name, const model_config& c) {
@@ -86,7 +85,7 @@ std::uint32_t paired_heads(std::string_view name, const model_config& c) {
   return is(".self_attn.q_proj.") ? a.heads : is(".self_attn.k_proj.") ? a.kv_heads : 0;
 }
 
-result<checkpoint> name_tensors(parts&& all, const model_config& config, bool rows_in_pairs) {
+result<checkpoint> name_tensors(gguf_parts&& all, const model_config& config, bool rows_in_pairs) {
   checkpoint weights;
   weights.call_by(gguf_name, "the description in its keys");
   for (gguf_header& f : all.files) {
@@ -107,7 +106,7 @@ result<checkpoint> name_tensors(parts&& all, const model_config& config, bool ro
 }  // namespace
 
 result<opened_model> open_gguf(const std::string& path) {
-  auto all = open_parts(path);
+  auto all = open_gguf_parts(path);
   if (!all) return all.error();
   gguf_reader keys(all->files.front().content.keys, path);
   const auto document = gguf_config(keys, all->tensors);
