@@ -241,7 +241,6 @@ void engine::state::list_draw(in_flight& step, sequence& s, std::uint32_t logits
   d.prompt_tokens = s.prompt_tokens();
   d.top_logprobs = s.top_logprobs();
   if (s.constrained()) d.allowed = s.mask().allowed();
-  if (device->info().reads_prompts) d.prompt = {s.asked.prompt.data(), s.asked.prompt.size()};
 }
 
 void engine::state::list_scored(const batch& work) {

@@ -45,7 +45,9 @@ struct timed<entry> {
   static const char* name(const kernels::kv_write&) { return "kv_write"; }
   static const char* name(const kernels::attention&) { return "attention"; }
   static const char* name(const kernels::activate&) { return "activate"; }
+  static const char* name(const kernels::sigmoid_mul&) { return "sigmoid_mul"; }
   static const char* name(const kernels::add&) { return "add"; }
+  static const char* name(const kernels::soft_cap&) { return "soft_cap"; }
 };
 
 }  // namespace
@@ -66,7 +68,9 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_kv_write = timed<&backend::do_kv_write>::call,
           .do_attention = timed<&backend::do_attention>::call,
           .do_activate = timed<&backend::do_activate>::call,
+          .do_sigmoid_mul = timed<&backend::do_sigmoid_mul>::call,
           .do_add = timed<&backend::do_add>::call,
+          .do_soft_cap = timed<&backend::do_soft_cap>::call,
           .on_host = of_->on_host,
           .do_allocate = through<&backend::do_allocate>::call,
           .do_free = through<&backend::do_free>::call,

@@ -34,7 +34,6 @@ struct model_info {
   bool paced = false;               // rows may not be computed before due(); otherwise they always may
   // A step may begin before the tokens of the one before it are known; see begin_draws(). Never with paced.
   bool runs_ahead = false;
-  bool reads_prompts = false;  // draws say the tokens of their sequences' prompts; see draw::prompt
 };
 
 // Rows of one sequence that could be computed next; the question to model::due().
@@ -58,9 +57,8 @@ struct draw {
   std::int32_t top_logprobs = -1;
   // Which tokens may be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all may.
   std::span<const std::uint32_t> allowed;
-  // The sequence's prompt, where info().reads_prompts; else empty. Valid during sample().
-  std::span<const token_id> prompt;
 };
+static_assert(sizeof(draw) == 48, "a step writes more for every sequence");
 
 // Result of a draw. Where it is no token, this job ends with an error, and the others go on.
 struct drawn {

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <string>
 
+#include "core/sample/pipeline.h"
+
 namespace weir::core {
 namespace {
 
@@ -29,7 +31,6 @@ class sim_model final : public model {
     info_.architecture = "sim";
     info_.vocab_size = script_ ? sim_script_vocab : sim_vocab_size;
     if (script_) info_.stop_ids = {sim_script_end};
-    info_.reads_prompts = script_ != nullptr;
     info_.context = spec.context;
     info_.weight_bytes = spec.weight_bytes;
     info_.paced = spec.step == duration::zero() && spec.rate > 0;
@@ -85,7 +86,7 @@ class sim_model final : public model {
   }
 
   token_id scripted(const draw& d) const {
-    const std::string_view say = script_->answer(d.prompt);
+    const std::string_view say = script_->answer(d.from->prompt());
     const std::uint32_t at = d.position - d.prompt_tokens;
     return at < say.size() ? static_cast<unsigned char>(say[at]) : sim_script_end;
   }

@@ -12,7 +12,8 @@ sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, const 
       lists_(has_penalties(params) || !params.logit_bias.empty()),
       params_(params),
       endings_(std::move(l.endings)),
-      masked_(endings_.below(vocab_size)) {
+      masked_(endings_.below(vocab_size)),
+      prompt_(l.prompt) {
   if (!has_penalties(params_)) return;
   const bool looks_at_prompt = params_.repetition_penalty != 1;
   seen_ = token_counts(looks_at_prompt ? prompt : token_set(), std::min(l.max_tokens, vocab_size));

@@ -39,6 +39,8 @@ class sampler {
     std::uint32_t max_tokens = 1;  // most tokens that accept() will see
     std::uint32_t min_tokens = 0;  // before this many are accepted, `endings` cannot be drawn
     token_set endings;             // stop ids; a model's files may name some that it has no logits for
+    // The tokens of the prompt in their order, for prompt(). They have to outlive the sampler's draws.
+    std::span<const token_id> prompt = {};
   };
 
   // `prompt`: the tokens of the prompt, which only a repetition penalty looks at. REQUIRES: ids of `prompt`
@@ -73,6 +75,10 @@ class sampler {
     return accepted_ < min_tokens_ ? masked_ : std::span<const token_id>();
   }
 
+  // limits::prompt, for models that answer by it. Here and not in the draws: a step would write it for every
+  // sequence, and next to no model reads it.
+  std::span<const token_id> prompt() const noexcept { return prompt_; }
+
  private:
   void reshape(std::span<float> values) const;
 
@@ -83,6 +89,7 @@ class sampler {
   token_counts seen_;  // empty where no penalty is set
   token_set endings_;
   std::span<const token_id> masked_;  // of endings_
+  std::span<const token_id> prompt_;
 };
 
 }  // namespace weir::core

@@ -26,9 +26,11 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   if (chooser_) return;
   if (asked.prompt_ids.empty() && asked.sampling.repetition_penalty != 1)
     asked.prompt_ids = std::vector<token_id>(asked.prompt.begin(), asked.prompt.end());
-  chooser_.emplace(
-      asked.sampling, vocab_size, asked.prompt_ids,
-      sampler::limits{.max_tokens = max_output_, .min_tokens = asked.min_tokens, .endings = endings_});
+  chooser_.emplace(asked.sampling, vocab_size, asked.prompt_ids,
+                   sampler::limits{.max_tokens = max_output_,
+                                   .min_tokens = asked.min_tokens,
+                                   .endings = endings_,
+                                   .prompt = {asked.prompt.data(), asked.prompt.size()}});
   if (constrained()) {
     grammar::job_mask::limits l{.vocab_size = vocab_size,
                                 .min_tokens = asked.min_tokens,

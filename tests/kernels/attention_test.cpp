@@ -87,11 +87,17 @@ struct scene {
     b.run(kv_write{qkv.data() + k, qkv.data() + v, stride, memory.view, slices});
   }
 
-  std::vector<float> attend(const backend& b, paged_memory& memory, std::uint32_t window) const {
+  attention_rule plain_rule(std::uint32_t window) const {
+    return {window, 1.0f / std::sqrt(static_cast<float>(head_dim))};
+  }
+
+  std::vector<float> attend(const backend& b, paged_memory& memory, const attention_rule& rule) const {
     auto out = tests::poison(std::size_t{rows} * q_width());
-    const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, {window, scale}, out.data()});
+    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, rule, out.data()});
     return out;
+  }
+  std::vector<float> attend(const backend& b, paged_memory& memory, std::uint32_t window) const {
+    return attend(b, memory, plain_rule(window));
   }
 
   paged_memory memory(kv_type type = kv_type::f32) const {
@@ -137,11 +143,14 @@ TEST_CASE("cpu: attention equals the reference over random shapes, windows and p
         const scene s(r, pick(r, 1, 5));
         const std::uint32_t window = pick(r, 0, 1) ? pick(r, 1, 100) : 0;
         const kv_type type = types[round % std::size(types)];
+        attention_rule rule = s.plain_rule(window);
+        if (pick(r, 0, 2) == 0) rule.cap = static_cast<float>(pick(r, 1, 20));
+        if (pick(r, 0, 2) == 0) rule.growth = 0.1f, rule.growth_unit = pick(r, 1, 70);
         auto memory = s.memory(type);
         s.write(*b, memory);
-        CAPTURE(b->name, threads, name(type), s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window);
-        CHECK(tests::worst_difference(s.attend(*defined, memory, window), s.attend(*b, memory, window)) <=
-              3e-6);
+        CAPTURE(b->name, threads, name(type), s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window,
+                rule.cap, rule.growth, rule.growth_unit);
+        CHECK(tests::worst_difference(s.attend(*defined, memory, rule), s.attend(*b, memory, rule)) <= 3e-6);
       }
     }
 }

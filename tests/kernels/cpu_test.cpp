@@ -65,6 +65,7 @@ TEST_CASE("cpu: gather equals the reference bit for bit, and widens special valu
       for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 1, rows - 1));
       CAPTURE(name(type), width);
       compare(b, gather{table.view, ids, nullptr}, ids.size() * width, 0);
+      compare(b, gather{table.view, ids, nullptr, 7.25f}, ids.size() * width, 0);
       std::vector<float> first(width);
       ids = {0};
       b.run(gather{table.view, ids, first.data()});
@@ -80,12 +81,27 @@ TEST_CASE("cpu: norms equal the reference") {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
       const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
       CAPTURE(rows, width, heads);
-      compare(b, row_norm{x.data(), weight.data(), nullptr, rows, width, 1e-5f}, rows * width, 2e-6);
+      const auto bias = random_floats(r, width);
+      for (const bool centred : {false, true})
+        for (const float* more : {static_cast<const float*>(nullptr), bias.data()})
+          if (width > 1 || !centred)
+            compare(b, row_norm{x.data(), weight.data(), nullptr, rows, width, 1e-5f, centred, more},
+                    rows * width, 2e-6);
       const std::uint32_t head_dim = pick(r, 4, 128) * 2, stride = heads * head_dim + pick(r, 0, 9);
       const auto per_head = random_floats(r, std::size_t{rows} * stride),
                  head_weight = random_floats(r, head_dim);
-      compare_in_place(b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f},
-                       per_head, 2e-6);
+      const auto own = random_floats(r, std::size_t{heads} * head_dim);
+      for (const bool centred : {false, true}) {
+        compare_in_place(b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f,
+                                      centred},
+                         per_head, 2e-6);
+        compare_in_place(b, head_norm{nullptr, own.data(), rows, stride, heads, head_dim, 1e-6f, centred,
+                                      head_dim},
+                         per_head, 2e-6);
+        // All heads of a row as one.
+        compare_in_place(b, head_norm{nullptr, own.data(), rows, stride, 1, heads * head_dim, 1e-6f, centred},
+                         per_head, 2e-6);
+      }
     }
   });
 }
@@ -102,9 +118,17 @@ TEST_CASE("cpu: rotary equals the reference") {
       auto cos = poison(rows * half), sin = poison(rows * half);
       b.run(rotary_angles{positions, frequencies, cos.data(), sin.data()});
       CHECK(cos[0] == std::cos(static_cast<float>(positions[0]) * frequencies[0]));
+      const float plain = cos[0];
+      b.run(rotary_angles{positions, frequencies, cos.data(), sin.data(), 1.25f});
+      CHECK(cos[0] == 1.25f * plain);
       const auto x = random_floats(r, std::size_t{rows} * stride);
       CAPTURE(rows, heads, half);
-      compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half}, x, 1e-6);
+      compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half, 2 * half},
+                       x, 1e-6);
+      // Only the first elements of a head turn.
+      const std::uint32_t turned = 2 * pick(r, 0, half);
+      compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half, turned}, x,
+                       1e-6);
     }
   });
 }
@@ -116,17 +140,34 @@ TEST_CASE("cpu: activate and add equal the reference, at the edges of exp too") 
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 1500);
       auto x = random_floats(r, std::size_t{rows} * 2 * width, 4), y = random_floats(r, x.size());
       CAPTURE(rows, width);
-      compare(b, activate{x.data(), nullptr, rows, width}, rows * width, 1e-6);
+      for (const activation kind : {activation::silu, activation::gelu, activation::relu2})
+        for (const bool gated : {true, false})
+          compare(b, activate{x.data(), nullptr, rows, width, kind, gated}, rows * width, 1e-6);
       compare_in_place(b, add{nullptr, y.data(), y.size()}, x, 0);
+      compare_in_place(b, add{nullptr, y.data(), y.size(), 0.37f}, x, 1e-6);
+      const auto half = std::span(x).first(std::size_t{rows} * width);
+      compare_in_place(b, sigmoid_mul{nullptr, y.data(), rows, width, 2 * width},
+                       std::vector<float>(half.begin(), half.end()), 1e-6);
+      for (const float cap : {0.0f, 0.5f, 3.0f, 50.0f})
+        compare_in_place(b, soft_cap{nullptr, x.size(), 1.7f, cap}, x, 1e-6);
     }
+    std::vector<float> steep{-1e30f, -500, -30, -1e-3f, -0.0f, 0, 1e-6f, 0.2499f, 0.2501f, 30, 500, 1e30f};
+    compare_in_place(b, soft_cap{nullptr, steep.size(), 1, 2}, steep, 1e-6);
     std::vector<float> edges{-1e30f, -200, -88, -87, -0.0f, 0, 87, 88, 200, 1e30f};
     auto x = edges;
     x.resize(2 * edges.size(), 1.0f);
-    compare(b, activate{x.data(), nullptr, 1, static_cast<std::uint32_t>(edges.size())}, edges.size(), 1e-6);
+    const auto count = static_cast<std::uint32_t>(edges.size());
+    for (const activation kind : {activation::silu, activation::gelu})
+      compare(b, activate{x.data(), nullptr, 1, count, kind}, edges.size(), 1e-6);
     auto out = poison(1);
-    const float broken[] = {std::nanf(""), 1};
-    b.run(activate{broken, out.data(), 1, 1});
-    CHECK(std::isnan(out[0]));
+    float broken[] = {std::nanf(""), 1};
+    for (const activation kind : {activation::silu, activation::gelu, activation::relu2}) {
+      out[0] = 0;
+      b.run(activate{broken, out.data(), 1, 1, kind});
+      CHECK(std::isnan(out[0]));
+    }
+    b.run(soft_cap{broken, 1, 1, 5});
+    CHECK(std::isnan(broken[0]));
   });
 }
 

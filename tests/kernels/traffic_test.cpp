@@ -44,9 +44,16 @@ TEST_CASE("the small operations move each element in and out once") {
   const std::int32_t ids[] = {1, 2, 3};
   CHECK(traffic_of(gather{{nullptr, dtype::f16, 9, 10}, ids, nullptr}).bytes == 3 * 10 * (2 + 4) + 3 * 4);
   CHECK(traffic_of(row_norm{nullptr, nullptr, nullptr, 3, 10, 0}).bytes == (2 * 30 + 10) * 4);
+  const float some = 0;
+  CHECK(traffic_of(row_norm{nullptr, nullptr, nullptr, 3, 10, 0, true, &some}).bytes == (2 * 30 + 20) * 4);
   CHECK(traffic_of(head_norm{nullptr, nullptr, 3, 99, 2, 10, 0}).bytes == (2 * 60 + 10) * 4);
-  CHECK(traffic_of(rotary{nullptr, nullptr, nullptr, 3, 99, 2, 10}).bytes == (2 * 60 + 30) * 4);
+  CHECK(traffic_of(head_norm{nullptr, nullptr, 3, 99, 2, 10, 0, false, 10}).bytes == (2 * 60 + 20) * 4);
+  CHECK(traffic_of(rotary{nullptr, nullptr, nullptr, 3, 99, 2, 10, 10}).bytes == (2 * 60 + 30) * 4);
+  CHECK(traffic_of(rotary{nullptr, nullptr, nullptr, 3, 99, 2, 10, 4}).bytes == (2 * 24 + 12) * 4);
   CHECK(traffic_of(activate{nullptr, nullptr, 3, 10}).bytes == 3 * 30 * 4);
+  CHECK(traffic_of(activate{nullptr, nullptr, 3, 10, activation::relu2, false}).bytes == 2 * 30 * 4);
+  CHECK(traffic_of(sigmoid_mul{nullptr, nullptr, 3, 10, 99}).bytes == 3 * 30 * 4);
+  CHECK(traffic_of(soft_cap{nullptr, 30, 2, 5}) == traffic{2 * 30 * 4, 3 * 30});
   CHECK(traffic_of(add{nullptr, nullptr, 30}) == traffic{3 * 30 * 4, 30});
   traffic sum;
   sum += traffic_of(add{nullptr, nullptr, 1});
