@@ -34,6 +34,7 @@ struct template_text {
 
 struct owner_options : core::device_settings, core::queue_settings {
   std::string device = "cpu";  // cpu, reference, cuda:N, sim
+  std::uint32_t context = 0;   // of models whose spec names none, as model_spec::context
   core::objective slo;         // of the requests of each model; where it is set, it shapes steps
   core::kv_choice kv;          // what the pages of each model store
   bool audit = false;          // check the engines' invariants after every step, not only when idle

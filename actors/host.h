@@ -23,6 +23,8 @@ struct model_spec {
   // Of its page pool, as a plan granted them (memory_plan.h); nullopt: --kv-tokens, or what is free once all
   // else is there.
   std::optional<std::uint32_t> pages = {};
+  // Most tokens of a sequence that it serves; 0: all that it has; nullopt: as owner_options says.
+  std::optional<std::uint32_t> context = {};
 };
 
 // Progress of a load, in bytes. Called on the thread that loads.

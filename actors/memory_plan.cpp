@@ -48,7 +48,7 @@ core::result<core::model_summary> summary_of(const model_spec& spec, const owner
   }
   if (const auto there = core::check_model_path(spec.source); !there)
     return core::bad_param("model", "--model {}", there.error().message);
-  return core::inspect_model(spec.source, on, o.kv, o.max_batch);
+  return core::inspect_model(spec.source, on, o.kv, o.max_batch, asked_context(spec, o));
 }
 
 }  // namespace

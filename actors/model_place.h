@@ -41,7 +41,8 @@ struct model_place {
   engine_id engine{};
   std::string device;  // cpu, reference, cuda:N, sim
   memory_use memory;   // bytes that the model takes there
-  // Most tokens of a sequence: the smallest of the model's context, --max-seq-len and the page pool.
+  // Most tokens of a sequence: the smallest of the model's context, --context, --max-seq-len and the page
+  // pool.
   std::uint32_t context = 0;
   std::uint64_t kv_tokens = 0;                   // that its page pool holds
   std::unique_ptr<admission_control> admission;  // never null

@@ -17,8 +17,11 @@ using core::errc;
 
 constexpr std::uint32_t random_context = 8192;
 
-std::uint32_t context_of(const owner_options& o, std::uint32_t most) {
-  return o.max_seq_len ? std::min(o.max_seq_len, most) : most;
+// Most tokens of a sequence of a model that has `most`.
+std::uint32_t context_of(const model_spec& spec, const owner_options& o, std::uint32_t most) {
+  for (const std::uint32_t n : {asked_context(spec, o), o.max_seq_len})
+    if (n != 0) most = std::min(n, most);
+  return most;
 }
 
 // Free memory of the device in bytes; nullopt if the device does not report it.
@@ -112,7 +115,7 @@ core::result<std::unique_ptr<ready_model>> open_random(const model_spec& spec, c
 core::result<void> check_room(const model_spec& spec, const owner_options& o, const kernels::backend& on) {
   const auto free = available_memory(&on);
   if (!free) return {};
-  const auto found = core::inspect_model(spec.source, on, o.kv);
+  const auto found = core::inspect_model(spec.source, on, o.kv, 1, asked_context(spec, o));
   if (!found) return found.error();
   const std::uint64_t reserve = on.on_host ? 0 : o.reserve_bytes;
   if (found->weight_bytes + found->page_bytes + reserve <= *free) return {};
@@ -139,10 +142,11 @@ core::result<std::unique_ptr<ready_model>> open_files(const model_spec& spec, co
   const auto show = [&](std::uint64_t done, std::uint64_t total) {
     if (progress) progress(spec.name, done, total);
   };
-  auto loaded = core::load_model(spec.source, std::move(backend), show, o.kv);
+  auto loaded = core::load_model(spec.source, std::move(backend), show, o.kv, asked_context(spec, o));
   if (!loaded) return loaded.error();
   m->weights = std::move(loaded->weights);
   m->served->defaults = loaded->generation.defaults;
+  m->served->notes = std::move(loaded->notes);
   return m;
 }
 
@@ -167,11 +171,16 @@ void set_slices(core::engine_config& c, const owner_options& o, bool own_device)
   }
 }
 
+std::uint32_t asked_context(const model_spec& spec, const owner_options& o) {
+  return spec.context.value_or(o.context);
+}
+
 bool is_random(const model_spec& spec) { return spec.source.starts_with("random:"); }
 
 core::result<core::random_model> random_shape(const model_spec& spec, const owner_options& o) {
-  return core::parse_random_model(std::string_view(spec.source).substr(7),
-                                  o.max_seq_len ? o.max_seq_len : random_context);
+  const std::uint32_t asked = asked_context(spec, o);
+  const std::uint32_t most = asked != 0 ? asked : o.max_seq_len != 0 ? o.max_seq_len : random_context;
+  return core::parse_random_model(std::string_view(spec.source).substr(7), most);
 }
 
 core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_options& o) {
@@ -184,8 +193,8 @@ core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::ui
                          std::vector<core::page_group> groups) {
   core::pool_needs p;
   p.groups = std::move(groups);
-  p.context = context_of(o, context);
-  p.context_asked = o.max_seq_len != 0;
+  p.context = context_of(spec, o, context);
+  p.context_asked = o.max_seq_len != 0 || asked_context(spec, o) != 0;
   p.max_batch = o.max_batch;
   p.kv_tokens = spec.pages ? std::uint64_t{*spec.pages} * core::page_tokens : o.kv_tokens;
   p.kv_floor = o.kv_floor;
@@ -212,7 +221,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   if (!opened) return opened;
   auto& m = **opened;
   const auto& info = m.weights->info();
-  const auto context = context_of(o, info.context);
+  const auto context = context_of(spec, o, info.context);
   m.config.prefill_rows = info.prompt_rows;
   if (backend && !backend->on_host) {  // allocates what steps need; pages_of() then gets the rest
     if (auto ok = m.weights->allocate_pages(1); !ok) return ok.error();

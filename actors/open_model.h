@@ -37,6 +37,9 @@ core::result<core::random_model> random_shape(const model_spec& spec, const owne
 // REQUIRES: o.device is sim
 core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_options& o);
 
+// Most tokens of a sequence that a model is to serve; 0: all that it has.
+std::uint32_t asked_context(const model_spec& spec, const owner_options& o);
+
 // What decides the number of a model's pages. `context`: most tokens of a sequence, as its file says;
 // `groups`: the bytes of its pages.
 core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::uint32_t context,

@@ -32,6 +32,7 @@ struct served_model {
   std::array<std::shared_ptr<const core::known_format>, 2> answers;
   std::shared_ptr<constraint_store> constraints;  // never null
   core::sampling_params defaults;        // from generation_config.json
+  std::vector<std::string> notes;        // for the log, as core::loaded_model
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
   std::int64_t created_s = 0;            // Unix time of its load, in s
   // What OpenAI's API calls system_fingerprint: the same for all answers of one load of the model, and

@@ -299,7 +299,7 @@ std::vector<model_entry> service::models() const {
   const auto all = p_->list.models();
   for (const auto& m : *all)
     out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, devices_of(*m),
-                   m->chat->fault() ? m->chat->fault()->message : std::string(), m->chat});
+                   m->chat->fault() ? m->chat->fault()->message : std::string(), m->notes, m->chat});
   return out;
 }
 

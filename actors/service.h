@@ -35,6 +35,7 @@ struct model_entry {
   std::uint32_t context = 0, vocab_size = 0;  // context: most tokens of a sequence
   std::string device;                         // cpu, reference, sim, cuda:0
   std::string no_messages;                    // why messages are refused; empty: they are taken
+  std::vector<std::string> notes;             // of its load, for the log
   std::shared_ptr<const core::chat_template> chat;  // never null
 };
 

@@ -15,6 +15,7 @@ namespace weir::apps {
 enum exit_code {
   done = 0,
   internal_error = 1,
+  not_served = 1,  // weir inspect: the model cannot be served
   bad_usage = 2,
   does_not_fit = 3,
   condition_broken = 4,
@@ -28,6 +29,7 @@ using command = std::function<int()>;
 
 command add_serve(CLI::App& app);
 command add_plan(CLI::App& app);
+command add_inspect(CLI::App& app);
 command add_generate(CLI::App& app);
 command add_tokenize(CLI::App& app);
 command add_accept(CLI::App& app);

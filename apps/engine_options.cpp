@@ -1,6 +1,7 @@
 #include "apps/engine_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -110,6 +111,51 @@ core::result<> set_chat_template(actors::owner_options& o, const core::engine_se
   return {};
 }
 
+core::result<> set_models_dir(actors::service_options& o, const std::string& dir) {
+  if (dir.empty()) return {};
+  if (o.owner.device == "sim")
+    return bad_param("models-dir", "--models-dir: the simulated device runs no models of files");
+  auto found = actors::models_in(dir);
+  if (!found) return bad_param("models-dir", "--models-dir {}", found.error().message);
+  o.known_models = std::move(*found);
+  return {};
+}
+
+struct asked_context {
+  std::string name;  // of a model; empty: of all models that no other context names
+  std::uint32_t tokens = 0;
+};
+
+// Parses [NAME=]TOKENS.
+core::result<asked_context> context_in(const std::string& text) {
+  constexpr std::uint32_t most = 1 << 24;
+  const auto equals = text.find('=');
+  asked_context out;
+  if (equals != text.npos) out.name = text.substr(0, equals);
+  const char *begin = text.data() + (equals == text.npos ? 0 : equals + 1), *end = text.data() + text.size();
+  const auto [at, ec] = std::from_chars(begin, end, out.tokens);
+  if (ec != std::errc() || at != end || out.tokens > most || equals == 0)
+    return bad_param("context", "--context {}: [NAME=]TOKENS is wanted, of 0 to {} tokens", text, most);
+  return out;
+}
+
+core::result<> set_contexts(actors::service_options& o, const std::vector<std::string>& contexts) {
+  std::set<std::string> named;
+  for (const auto& text : contexts) {
+    const auto asked = context_in(text);
+    if (!asked) return asked.error();
+    if (!named.insert(asked->name).second)
+      return bad_param("context", "--context {}: another one is for the same models", text);
+    bool found = asked->name.empty();
+    if (found) o.owner.context = asked->tokens;
+    for (auto* models : {&o.models, &o.known_models})
+      for (auto& m : *models)
+        if (m.name == asked->name) m.context = asked->tokens, found = true;
+    if (!found) return bad_param("context", "--context {}: no model is called '{}'", text, asked->name);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string bundled_model() {
@@ -122,7 +168,8 @@ std::string bundled_model() {
 
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
                                                          const core::queue_settings& queue,
-                                                         std::string& why_cpu) {
+                                                         std::string& why_cpu,
+                                                         const std::string& models_dir) {
   auto devices = devices_of(s.device, why_cpu);
   if (!devices) return devices.error();
   auto models = models_of(s, devices->front());
@@ -143,17 +190,9 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.owner.kv = *kv;
   o.owner.activations = *activations;
   if (const auto ok = set_chat_template(o.owner, s); !ok) return ok.error();
+  if (const auto ok = set_models_dir(o, models_dir); !ok) return ok.error();
+  if (const auto ok = set_contexts(o, s.context); !ok) return ok.error();
   return o;
-}
-
-core::result<> set_models_dir(actors::service_options& o, const std::string& dir) {
-  if (dir.empty()) return {};
-  if (o.owner.device == "sim")
-    return bad_param("models-dir", "--models-dir: the simulated device runs no models of files");
-  auto found = actors::models_in(dir);
-  if (!found) return bad_param("models-dir", "--models-dir {}", found.error().message);
-  o.known_models = std::move(*found);
-  return {};
 }
 
 core::result<> set_aliases(actors::service_options& o, const std::vector<std::string>& aliases) {

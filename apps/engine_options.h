@@ -13,16 +13,14 @@ namespace weir::apps {
 std::string bundled_model();
 
 // `why_cpu` becomes the reason, for the user, where the device is auto and no cuda device can be used;
-// otherwise it stays as it is. Error: the device is not in this build, two models have the same name,
-// or the chat template does not compile.
+// otherwise it stays as it is. `models_dir`: a directory of models that can be loaded by name, beside those
+// of --model, whose names count; empty: none. Error: the device is not in this build, two models have the
+// same name, the chat template does not compile, the directory cannot be read, has too many entries or goes
+// with a simulated device, or a context is wrong or of no model.
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
                                                          const core::queue_settings& queue,
-                                                         std::string& why_cpu);
-
-// Sets the models that can be loaded by name: those of --model and of a directory. Names of the former
-// count.
-// `dir` is empty: no directory. Error: it cannot be read, has too many entries, or the device is simulated.
-core::result<> set_models_dir(actors::service_options& o, const std::string& dir);
+                                                         std::string& why_cpu,
+                                                         const std::string& models_dir = {});
 
 // Sets the names that stand for models, from texts NAME=MODEL. Error: another form, or a name that is a
 // model's or an alias already.

@@ -89,7 +89,7 @@ core::result<core::memory_plan> plan_of(const plan_options& p) {
   auto engine = p.engine;
   const bool named = engine.device != "auto";
   if (!p.gpu_memory.empty() && !named) engine.device = "cuda:0";
-  auto o = service_options_of(engine, p.server.queue, why_cpu);
+  auto o = service_options_of(engine, p.server.queue, why_cpu, p.server.models_dir);
   if (!o) return o.error();
   const auto totals = p.gpu_memory.empty() ? core::result<std::vector<std::uint64_t>>({})
                                            : parse_bytes("gpu-memory", p.gpu_memory);

@@ -12,8 +12,8 @@
 #include "apps/engine_options.h"
 #include "apps/printable.h"
 #include "core/read_json.h"
+#include "core/text/answer/format_text.h"
 #include "core/text/chat/chat_template.h"
-#include "core/visible.h"
 #include "net/protocol/request_fields.h"
 #include "net/protocol/tools.h"
 
@@ -208,25 +208,9 @@ result<json::value> read_tools_file(const std::string& file) {
   return tools;
 }
 
-// A mark of a template, for people: without the white space around it.
-std::string shown(std::string_view mark) {
-  constexpr std::string_view blank = " \t\n\r";
-  const auto begin = mark.find_first_not_of(blank);
-  if (begin == mark.npos) return "the beginning";
-  return core::one_line(mark.substr(begin, mark.find_last_not_of(blank) + 1 - begin));
-}
-
 // Says how the model writes answers to conversations with tools.
 void tell_format(const core::answer_format& f) {
-  const std::string_view calls =
-      f.has_calls() ? f.calls.name : "no known format; requests with tools are refused";
-  std::cerr << "calls: " << calls << '\n';
-  std::string where = "no known marks; it is text of the answer";
-  if (f.messages == core::envelope::harmony) where = "messages to the channel analysis";
-  if (f.messages == core::envelope::recipients) where = "messages to the model itself";
-  if (!f.reasoning.close.empty())
-    where = fmt::format("from {} to {}", shown(f.reasoning.open), shown(f.reasoning.close));
-  std::cerr << "reasoning: " << where << '\n';
+  std::cerr << "calls: " << core::calls_text(f) << "\nreasoning: " << core::reasoning_text(f) << '\n';
 }
 
 int run(const render_options& o) {

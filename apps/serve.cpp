@@ -121,6 +121,7 @@ class serving {
     std::string names;
     for (const auto& m : models) {
       names += (names.empty() ? "" : ",") + m.name;
+      for (const auto& note : m.notes) spdlog::info("{}: {}", m.name, core::one_line(note));
       if (!m.no_messages.empty()) spdlog::warn("{}: {}", m.name, m.no_messages);
     }
     std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(),
@@ -248,7 +249,7 @@ class serving {
 
 int run(const serve_options& o) {
   std::string why_cpu;
-  auto service = service_options_of(o.engine, o.server.queue, why_cpu);
+  auto service = service_options_of(o.engine, o.server.queue, why_cpu, o.server.models_dir);
   net::key_file key_source(o.server.api_key_file);
   core::result<std::vector<net::api_key>> keys = std::vector<net::api_key>();
   if (key_source.is_named()) keys = key_source.read();
@@ -260,9 +261,7 @@ int run(const serve_options& o) {
       return exit_of(e);
     }
   show_device(why_cpu);
-  for (const auto& ok :
-       {set_copies(*service, o.server.replicas), set_models_dir(*service, o.server.models_dir),
-        set_aliases(*service, o.server.alias)})
+  for (const auto& ok : {set_copies(*service, o.server.replicas), set_aliases(*service, o.server.alias)})
     if (!ok) {
       std::cerr << ok.error().message << '\n';
       return exit_of(ok.error());

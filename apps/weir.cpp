@@ -49,9 +49,12 @@ int run(int argc, char** argv) {
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
   add("plan", "whether models fit their devices, and what of them goes to which; loads nothing", add_plan);
 #ifdef WEIR_SERVE_ONLY
-  add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "models", "launch", "bench"},
-              "left out of builds with a sanitizer");
+  add_refused(
+      app,
+      {"inspect", "generate", "chat", "render", "tokenize", "accept", "load", "models", "launch", "bench"},
+      "left out of builds with a sanitizer");
 #else
+  add("inspect", "what a server would do with a model, from the headers of its files", add_inspect);
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("chat", "a conversation in a terminal, with a model here or a server", add_chat);
   add("render", "the exact prompt that a conversation becomes", add_render);

@@ -41,7 +41,7 @@ struct device_settings {
 
 // Which models run, and how. Used by every subcommand that runs a model.
 struct engine_settings : device_settings {
-  std::vector<std::string> model;
+  std::vector<std::string> model, context;
   std::string device = "auto";
   std::string kv_type = "auto";
   std::string activations = "f32";
@@ -221,6 +221,12 @@ void visit_settings(engine_settings& s, V&& v) {
        "repeatable; none: the bundled rill",
        "[NAME=]PATH"},
       s.model);
+  models(
+      {"context",
+       "longest sequence that a model is served with, which also decides between the tables of longrope; 0 = "
+       "the model's own; NAME= for one of several models; repeatable",
+       "[NAME=]TOKENS"},
+      s.context);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
           "sim[:K=V,...]; several with commas: models are spread over them",

@@ -25,7 +25,7 @@ struct page_group {
 struct pool_needs {
   std::vector<page_group> groups;  // empty: pages take no memory (sim)
   std::uint32_t context = 0;       // most tokens of a sequence
-  bool context_asked = false;      // --max-seq-len says so, not the model's file alone
+  bool context_asked = false;      // an option says so, not the model's file alone
   std::uint32_t max_batch = 1;     // sequences that run at once
   std::uint64_t kv_tokens = 0;     // 0: auto, as much as is free and of use
   std::uint64_t kv_floor = 0;      // tokens below which an auto pool is of no use; 0: auto

@@ -51,25 +51,22 @@ result<opened_model> open_directory(const std::string& dir) {
   return opened_model{std::move(*config), std::move(generation), std::move(*weights), std::move(*notes)};
 }
 
+void note_context(opened_model& m, std::uint32_t asked) {
+  if (asked > m.whole_context)
+    m.notes.push_back(fmt::format("a context of {} tokens was asked for, and the model has {}, which count",
+                                  asked, m.whole_context));
+}
+
 // Says which of its tables a model computes with, where the served context decides.
-void note_tables(opened_model& m, std::uint32_t whole) {
+void note_tables(opened_model& m) {
   for (const rope_config& rope : m.config.ropes)
     if (rope.by_context())
       m.notes.push_back(fmt::format(
-          "longrope: {} tables, since the served context of {} tokens is {} the original one of {}; the model "
+          "longrope: {} tables, since the served context of {} tokens is {} the original one of {}; the "
+          "model "
           "has {}",
           rope.takes_long(m.config.context) ? "long" : "short", m.config.context,
-          rope.takes_long(m.config.context) ? "beyond" : "within", rope.original_context, whole));
-}
-
-result<opened_model> open_model(const std::string& path, std::uint32_t context) {
-  if (const auto fine = check_model_path(path); !fine) return fine.error();
-  auto m = is_gguf_path(path) ? open_gguf(path) : open_directory(path);
-  if (!m) return m;
-  const std::uint32_t whole = m->config.context;
-  limit_context(m->config, context);
-  note_tables(*m, whole);
-  return m;
+          rope.takes_long(m.config.context) ? "beyond" : "within", rope.original_context, m.whole_context));
 }
 
 // N of "cuda:N"; 0 for "cuda"; nullopt for anything else.
@@ -83,6 +80,17 @@ std::optional<int> cuda_index(std::string_view device) {
 }
 
 }  // namespace
+
+result<opened_model> open_model(const std::string& path, std::uint32_t context) {
+  if (const auto fine = check_model_path(path); !fine) return fine.error();
+  auto m = is_gguf_path(path) ? open_gguf(path) : open_directory(path);
+  if (!m) return m;
+  m->whole_context = m->config.context;
+  limit_context(m->config, context);
+  note_context(*m, context);
+  note_tables(*m);
+  return m;
+}
 
 result<kernels::activation_type> parse_activations(std::string_view text) {
   if (text == "f32") return kernels::activation_type::f32;
@@ -130,7 +138,7 @@ result<model_summary> inspect_model(const std::string& path, const kernels::back
   if (!page) return in_model(path, page.error());
   const auto steps = step_needs_of(m->config, plan->weights, on, kv, max_batch);
   return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, *page, steps.workspaces,
-                       steps.runtime};
+                       steps.runtime,        std::move(m->notes)};
 }
 
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,

@@ -54,6 +54,7 @@ struct model_summary {
   std::uint64_t page_bytes = 0;    // of the keys and values of one page in all layers; exact, on the backend
   // What steps of up to `max_batch` sequences need beside these (decoder_model.h): exact; estimated.
   std::uint64_t workspaces = 0, runtime = 0;
+  std::vector<std::string> notes;  // those of loaded_model
 };
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {},
                                     std::uint32_t max_batch = 1, std::uint32_t context = 0);

@@ -42,12 +42,9 @@ result<std::string> path_of_part(const std::string& first, std::uint32_t number,
                      count);
 }
 
-struct parts {
-  std::vector<gguf_header> files;
-  tensor_map tensors;  // of all files, by the names there; their bytes are in `files`
-};
+}  // namespace
 
-result<parts> open_parts(const std::string& path) {
+result<gguf_parts> open_gguf_parts(const std::string& path) {
   auto first = open_gguf_header(path);
   if (!first) return first.error();
   const auto split = read_split(first->content.keys, path);
@@ -55,7 +52,7 @@ result<parts> open_parts(const std::string& path) {
   if (split->number != 0)
     return make_error(errc::bad_file, "{}: this is file {} of {}; give the first", path, split->number + 1,
                       split->count);
-  parts all;
+  gguf_parts all;
   all.files.push_back(std::move(*first));
   for (std::uint32_t i = 1; i < split->count; ++i) {
     const auto name = path_of_part(path, i, split->count);
@@ -79,12 +76,14 @@ result<parts> open_parts(const std::string& path) {
   return all;
 }
 
+namespace {
+
 // Tensors that are no weights: they are read with the config.
 bool is_read_already(std::string_view name) {
   return name == divisors_name || name == "rope_factors_long.weight" || name == "rope_factors_short.weight";
 }
 
-result<checkpoint> name_tensors(parts&& all, const gguf_names& names) {
+result<checkpoint> name_tensors(gguf_parts&& all, const gguf_names& names) {
   checkpoint weights;
   weights.call_by([names](std::string_view name) { return names.gguf_name(name); },
                   "the description in its keys");
@@ -102,7 +101,7 @@ result<checkpoint> name_tensors(parts&& all, const gguf_names& names) {
 }
 
 // Reads from the file that has a tensor.
-read_tensor reader_of(const parts& all) {
+read_tensor reader_of(const gguf_parts& all) {
   return [&all](const stored_tensor& t, std::span<std::byte> to) -> result<void> {
     const auto in = std::ranges::find_if(all.files, [&](const auto& f) { return f.file.has(t.bytes); });
     return in->file.read(t.bytes, 0, to);
@@ -110,7 +109,7 @@ read_tensor reader_of(const parts& all) {
 }
 
 // The config that the keys describe, and how the files store it.
-result<model_config> read_config(gguf_reader& keys, const gguf_architecture& a, const parts& all,
+result<model_config> read_config(gguf_reader& keys, const gguf_architecture& a, const gguf_parts& all,
                                  const std::string& path) {
   const read_tensor read = reader_of(all);
   const auto document = gguf_config(keys, a, all.tensors, read);
@@ -135,7 +134,7 @@ result<model_config> read_config(gguf_reader& keys, const gguf_architecture& a, 
 }  // namespace
 
 result<opened_model> open_gguf(const std::string& path) {
-  auto all = open_parts(path);
+  auto all = open_gguf_parts(path);
   if (!all) return all.error();
   gguf_reader keys(all->files.front().content.keys, path);
   const gguf_architecture* a = gguf_architecture_of(keys);
