@@ -9,8 +9,8 @@
 
 namespace weir::core {
 
-// The bytes; nullopt for anything that is not base64: another character, a length that is no multiple of four,
-// or bits behind the last byte.
+// The bytes; nullopt for anything that is not base64: another character, a length that is no multiple of
+// four, or bits behind the last byte.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace weir::core

@@ -24,8 +24,8 @@ struct refusal {
   error why;
 };
 
-// Throw refusal. bad_field(): bad_file, "<path>: <what>". unsupported(): not_supported, "<path>: <what> is not
-// supported yet".
+// Throw refusal. bad_field(): bad_file, "<path>: <what>". unsupported(): not_supported, "<path>: <what> is
+// not supported yet".
 [[noreturn]] void bad_field(std::string_view path, std::string_view what);
 [[noreturn]] void unsupported(std::string_view path, std::string_view what);
 

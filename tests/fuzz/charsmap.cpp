@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rules.replacements.emplace(input, "table");
     rules.removes_extra_spaces = size % 2 == 0;
     const double times = growth_of(rules);
-    for (const std::string_view text : {"abcABC  \n\t x", "nai\u0308ve e\u0301 漢字 🍓 \uFDFA\uFF21", "a", " "}) {
+    for (const std::string_view text :
+         {"abcABC  \n\t x", "nai\u0308ve e\u0301 漢字 🍓 \uFDFA\uFF21", "a", " "}) {
       const std::string out = normalize(text, true, rules);
       if (!is_valid_utf8(out)) std::abort();
       if (static_cast<double>(out.size()) > times * static_cast<double>(text.size())) std::abort();

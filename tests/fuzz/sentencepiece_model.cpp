@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   try {
     const auto t = sentencepiece_tokenizer(input, {});
-    for (const std::string_view text : {"I'm <s> 12  nai\u0308ve 漢字 🍓\xFF ab\n", "  a\u2581\u2581b the", ""}) {
+    for (const std::string_view text :
+         {"I'm <s> 12  nai\u0308ve 漢字 🍓\xFF ab\n", "  a\u2581\u2581b the", ""}) {
       for (const bool special : {true, false}) {
         const auto ids = t->encode(text, {.add_special = special, .parse_special = special});
         for (const token_id id : ids)

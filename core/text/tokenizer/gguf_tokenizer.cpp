@@ -202,8 +202,7 @@ class builder {
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       const scored_piece& t = tokens_[id];
       if (t.kind == piece_kind::unused) continue;
-      if (!seen.insert(t.text).second)
-        bad("tokenizer.ggml.tokens", fmt::format("[{}] is there twice", id));
+      if (!seen.insert(t.text).second) bad("tokenizer.ggml.tokens", fmt::format("[{}] is there twice", id));
       if (t.kind != piece_kind::control && t.text.size() > most_piece_bytes)
         bad("tokenizer.ggml.tokens",
             fmt::format("[{}] has {} bytes, {} are the most", id, t.text.size(), most_piece_bytes));
@@ -253,9 +252,9 @@ class builder {
     const scored_pieces all = pieces(unknown);
     for (std::size_t id = 0; id < all.all.size(); ++id)
       if (!all.all[id].text.empty()) vocab.emplace(all.all[id].text, static_cast<std::int64_t>(id));
-    return json::object{{"type", "BPE"},           {"unk_token", tokens_[unknown].text},
-                        {"fuse_unk", true},        {"byte_fallback", true},
-                        {"vocab", std::move(vocab)}, {"merges", listed_merges(merges)}};
+    return json::object{
+        {"type", "BPE"},         {"unk_token", tokens_[unknown].text}, {"fuse_unk", true},
+        {"byte_fallback", true}, {"vocab", std::move(vocab)},          {"merges", listed_merges(merges)}};
   }
 
   // The table of replacements, which files have as numbers.

@@ -2,7 +2,8 @@
 // Other formats are read into the same parts.
 //
 // Encoding: added tokens are cut out of the text. The text between them is normalized, and added tokens with
-// `normalized` set are cut out of it. The rest is cut into words, and the model makes tokens of each word. Decoding: the bytes of each id are looked up in a table, which the decoder filled at load.
+// `normalized` set are cut out of it. The rest is cut into words, and the model makes tokens of each word.
+// Decoding: the bytes of each id are looked up in a table, which the decoder filled at load.
 //
 // Thread safety: immutable once built; any thread.
 #pragma once

@@ -23,10 +23,10 @@ namespace weir::core {
 
 class piece_bpe {
  public:
-  // Normal, user-defined and unused pieces are joined. A user-defined piece in a word stands for itself and is
-  // joined with nothing; an unused one is split again into what it was joined of. `whole_words`: a word that
-  // is a piece is that piece, whatever its parts. An id whose text is empty has no piece. REQUIRES: no two
-  // texts are equal.
+  // Normal, user-defined and unused pieces are joined. A user-defined piece in a word stands for itself and
+  // is joined with nothing; an unused one is split again into what it was joined of. `whole_words`: a word
+  // that is a piece is that piece, whatever its parts. An id whose text is empty has no piece. REQUIRES: no
+  // two texts are equal.
   explicit piece_bpe(const scored_pieces& pieces, bool whole_words = false);
 
   // Buffers of encode(), which are reused for many words.

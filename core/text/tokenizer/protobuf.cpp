@@ -65,9 +65,7 @@ std::string_view protobuf_reader::bytes(const field& f, std::string_view name) c
   return f.bytes;
 }
 
-bool protobuf_reader::boolean(const field& f, std::string_view name) const {
-  return integer(f, name) != 0;
-}
+bool protobuf_reader::boolean(const field& f, std::string_view name) const { return integer(f, name) != 0; }
 
 std::int64_t protobuf_reader::integer(const field& f, std::string_view name) const {
   require(f, wire::varint, name);

@@ -21,8 +21,7 @@ charsmap::match next_of(std::string_view text, const sentence_rules& rules) {
   return {step.size, text.substr(0, step.size)};
 }
 
-std::string_view without_leading_spaces(std::string_view text, const sentence_rules& rules,
-                                        work_steps& all) {
+std::string_view without_leading_spaces(std::string_view text, const sentence_rules& rules, work_steps& all) {
   while (!text.empty()) {
     all.add();
     const auto next = next_of(text, rules);

@@ -16,10 +16,10 @@ namespace weir::core {
 
 struct sentence_rules {
   std::optional<charsmap> replacements;
-  piece_trie user_defined;              // stay as they are
-  bool leading_space = true;            // a space in front of a text
-  bool at_the_start_alone = false;      // not in front of a text that goes on behind an added token
-  bool removes_extra_spaces = true;     // at both ends, and all but one in the middle
+  piece_trie user_defined;           // stay as they are
+  bool leading_space = true;         // a space in front of a text
+  bool at_the_start_alone = false;   // not in front of a text that goes on behind an added token
+  bool removes_extra_spaces = true;  // at both ends, and all but one in the middle
 };
 
 // How many times as long as a text its normal form may be.

@@ -14,7 +14,8 @@ namespace weir::core {
 struct sentencepiece_model {
   enum class type { unigram = 1, bpe = 2 };
   type kind = type::unigram;
-  scored_pieces pieces;  // one is unknown; no two texts are equal; none is empty or longer than most_piece_bytes
+  scored_pieces
+      pieces;  // one is unknown; no two texts are equal; none is empty or longer than most_piece_bytes
 
   std::string_view replacements;  // the normaliser's table; empty: none
   bool leading_space = true, removes_extra_spaces = true;

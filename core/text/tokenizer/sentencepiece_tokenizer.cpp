@@ -55,7 +55,7 @@ class builder {
     config.clean_up_spaces = settings_.clean_up_spaces.value_or(false);
     normalizer normal(rules(), path() + ".normalizer_spec.precompiled_charsmap");
     added_tokens added(added_list(), normal, "token");
-    tokenizer_parts parts{std::move(normal), std::move(added), pretokenizer(std::nullopt),
+    tokenizer_parts parts{std::move(normal),      std::move(added),   pretokenizer(std::nullopt),
                           word_model_of_pieces(), around(config.bos), back()};
     return std::make_shared<const hf_tokenizer>(std::move(parts), config, path());
   }

@@ -13,8 +13,8 @@
 
 namespace weir::core {
 
-// `file`: the contents of tokenizer.model. Throws refusal; not_supported for a class of tokenizers that is not
-// known.
+// `file`: the contents of tokenizer.model. Throws refusal; not_supported for a class of tokenizers that is
+// not known.
 std::shared_ptr<const tokenizer> sentencepiece_tokenizer(std::string_view file,
                                                          const tokenizer_settings& settings);
 

@@ -23,7 +23,6 @@ struct ranked {
 
 // nullopt for a line that is not a token and its rank.
 std::optional<ranked> parse_line(std::string_view line) noexcept {
-  if (line.ends_with('\r')) line.remove_suffix(1);
   const std::size_t space = line.find(' ');
   if (space == 0 || space == line.npos) return std::nullopt;
   const std::string_view digits = line.substr(space + 1);
@@ -34,8 +33,9 @@ std::optional<ranked> parse_line(std::string_view line) noexcept {
 }
 
 std::string_view take_line(std::string_view& rest) noexcept {
-  const std::string_view line = rest.substr(0, rest.find('\n'));
+  std::string_view line = rest.substr(0, rest.find('\n'));
   rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
@@ -104,8 +104,8 @@ std::string kimi_expression() {
   const std::string upper = R"((?:(?!\p{sc:Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]))";
   const std::string lower = R"((?:(?!\p{sc:Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}]))";
   const std::string before = R"([^\r\n\p{L}\p{N}]?)", after = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)";
-  return R"([\p{sc:Han}]+|)" + before + upper + "*" + lower + "+" + after + before + upper + "+" + lower + "*" +
-         after + R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  return R"([\p{sc:Han}]+|)" + before + upper + "*" + lower + "+" + after + before + upper + "+" + lower +
+         "*" + after + R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
 
 struct known_class {
@@ -118,7 +118,8 @@ struct known_class {
 const known_class& class_of(const tokenizer_settings& settings, const std::string& path) {
   static const std::array classes{
       known_class{"TikTokenTokenizer", kimi_expression(), false, reserved_tokens},
-      known_class{"QWenTokenizer", std::string(find_gguf_rule("qwen2")->expressions[0]), true, first_qwen_tokens},
+      known_class{"QWenTokenizer", std::string(find_gguf_rule("qwen2")->expressions[0]), true,
+                  first_qwen_tokens},
   };
   const auto* found = std::ranges::find(classes, settings.class_name, &known_class::name);
   if (found == classes.end())

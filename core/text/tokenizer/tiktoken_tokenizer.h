@@ -1,5 +1,5 @@
-// tiktoken_tokenizer.h — a tokenizer from a file of tiktoken: in each line a token in base64, a space, and its
-// rank, which is its id. How a text is cut into words and which tokens are special stands in the model's
+// tiktoken_tokenizer.h — a tokenizer from a file of tiktoken: in each line a token in base64, a space, and
+// its rank, which is its id. How a text is cut into words and which tokens are special stands in the model's
 // Python code; it is known here for some classes.
 //
 // Thread safety: pure functions; any thread.

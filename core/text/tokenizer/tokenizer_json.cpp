@@ -42,14 +42,14 @@ result<std::shared_ptr<const tokenizer>> build_from_gguf(const std::string& path
   const auto specials = gguf_special_tokens(keys);
   if (const auto* bos = specials.if_contains("bos_token")) config.bos = std::string(bos->get_string());
   if (keys.failure()) return *keys.failure();
-  return build([&] {
-    return std::make_shared<const hf_tokenizer>(std::move(*parts), config, path + ": tokenizer");
-  });
+  return build(
+      [&] { return std::make_shared<const hf_tokenizer>(std::move(*parts), config, path + ": tokenizer"); });
 }
 
 // Files of vocabularies that are not read, which a directory without tokenizer.json may have.
-constexpr std::array<std::string_view, 6> other_vocabularies = {
-    "tekken.json", "tokenizer.model.v3", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "vocab.txt"};
+constexpr std::array<std::string_view, 6> other_vocabularies = {"tekken.json",  "tokenizer.model.v3",
+                                                                "spiece.model", "sentencepiece.bpe.model",
+                                                                "vocab.json",   "vocab.txt"};
 
 // A directory's files of text. Members throw refusal.
 class directory {
@@ -65,7 +65,8 @@ class directory {
   std::shared_ptr<const tokenizer> tokenizer_of() const {
     const std::string config = contents("tokenizer_config.json").value_or("");
     const std::string specials = contents("special_tokens_map.json").value_or("");
-    if (const auto text = contents("tokenizer.json")) return tokenizer_from_json(*text, {config, specials, {}});
+    if (const auto text = contents("tokenizer.json"))
+      return tokenizer_from_json(*text, {config, specials, {}});
     const std::string added = contents("added_tokens.json").value_or("");
     const settings_files beside{config, specials, added};
     if (const auto file = contents("tokenizer.model")) {

@@ -112,9 +112,8 @@ class reader {
     for (const auto& [content, id] : list.object()) {
       added_token t;
       t.content = content;
-      t.id = static_cast<token_id>(
-          json_field(id, fmt::format("{}.{}", added_name, t.content.substr(0, 60)))
-              .integer(0, largest_added_id));
+      t.id = static_cast<token_id>(json_field(id, fmt::format("{}.{}", added_name, t.content.substr(0, 60)))
+                                       .integer(0, largest_added_id));
       out_.added.push_back(std::move(t));
     }
   }

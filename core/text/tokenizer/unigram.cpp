@@ -27,8 +27,8 @@ scored_pieces read_pieces(const json_field& model) {
       list.bad(fmt::format("[{}] has more than {} bytes", out.all.size(), most_piece_bytes));
     out.all.push_back({text, json_field((*both)[1], list.path()).number(), piece_kind::normal});
   }
-  out.unknown = static_cast<token_id>(
-      model.at("unk_id").integer(0, static_cast<std::int64_t>(items.size()) - 1));
+  out.unknown =
+      static_cast<token_id>(model.at("unk_id").integer(0, static_cast<std::int64_t>(items.size()) - 1));
   out.byte_fallback = model.boolean_or("byte_fallback", false);
   for (const char* sampling : {"alpha", "nbest_size"})
     if (const auto field = model.find(sampling)) field->refuse("sampling");

@@ -22,8 +22,8 @@ namespace weir::core {
 
 class unigram {
  public:
-  // `model`: of tokenizer.json. The pieces `hidden` are found in no text: control tokens, which are cut out of
-  // it before. Throws refusal.
+  // `model`: of tokenizer.json. The pieces `hidden` are found in no text: control tokens, which are cut out
+  // of it before. Throws refusal.
   unigram(const json_field& model, const std::vector<std::string_view>& hidden);
   // As the sentencepiece library computes: sums are rounded to single precision, and a user-defined piece is
   // always taken. REQUIRES: `pieces.unknown` is set; all scores are finite.

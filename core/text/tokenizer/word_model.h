@@ -1,5 +1,5 @@
-// word_model.h — makes ids of a word, by one of the kinds of models: merges in a list (bpe.h), pieces that are
-// joined by their scores (piece_bpe.h), or the best cut (unigram.h).
+// word_model.h — makes ids of a word, by one of the kinds of models: merges in a list (bpe.h), pieces that
+// are joined by their scores (piece_bpe.h), or the best cut (unigram.h).
 //
 // Thread safety: immutable once built; any thread, each with its own workspace.
 #pragma once

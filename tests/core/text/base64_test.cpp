@@ -18,7 +18,8 @@ TEST_CASE("base64 gives back every byte") {
 
 TEST_CASE("what is not base64 is nothing") {
   CHECK(from_base64("") == "");
-  for (const char* wrong : {"A", "AA", "AAA", "AA=", "A===", "AAAA=", "AA=A", "AB==", "AAB=", "AA A", "AA-_", "===="})
+  for (const char* wrong :
+       {"A", "AA", "AAA", "AA=", "A===", "AAAA=", "AA=A", "AB==", "AAB=", "AA A", "AA-_", "===="})
     CHECK_FALSE(from_base64(wrong));
 }
 

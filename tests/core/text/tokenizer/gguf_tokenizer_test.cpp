@@ -189,7 +189,7 @@ TEST_CASE("a Unigram model's keys give the best cut, replacements and an end") {
   w.numbers<std::int8_t>("tokenizer.ggml.precompiled_charsmap", 1, {table.begin(), table.end()});
   const written f(w);
   const auto t = load_tokenizer(f.path).value();
-  CHECK(t->encode("  Ab  ud", {}) == std::vector<token_id>{3, 6, 3, 8, 1});
+  CHECK(t->encode("  Ab  ud", {}) == std::vector<token_id>{3, 6, 8, 1});
   CHECK_FALSE(t->adds_bos());
   CHECK(t->decode(t->encode("ab", {.add_special = false}), {}) == "ab");
 

@@ -82,7 +82,9 @@ TEST_CASE("a normalizer that is not known is refused by name and place") {
 }
 
 TEST_CASE("Nmt drops control characters and makes spaces of what looks like one") {
-  CHECK(normalized(R"({"type":"Nmt"})", "\x01" "a\tb\u200Bc\u2581\x7F\uFEFF") == "a b c  ");
+  CHECK(normalized(R"({"type":"Nmt"})",
+                   "\x01"
+                   "a\tb\u200Bc\u2581\x7F\uFEFF") == "a b c  ");
 }
 
 namespace {
@@ -97,7 +99,7 @@ std::string precompiled(const charsmap_writer& rules) {
 TEST_CASE("a table replaces small clusters whole, by their shortest string, and else single characters") {
   const std::string step = precompiled({{"A", "a"}, {"e\u0301", "é"}, {"\r", " "}, {"\n", " "}, {"ｶ", "カ"}});
   CHECK(normalized(step.c_str(), "xAe\u0301A") == "xaéa");
-  CHECK(normalized(step.c_str(), "A\u0301b") == "ab");         // the cluster begins with A, and has 3 bytes
+  CHECK(normalized(step.c_str(), "A\u0301b") == "ab");  // the cluster begins with A, and has 3 bytes
   CHECK(normalized(step.c_str(), "A\u0301\u0301\u0301b") == "a\u0301\u0301\u0301b");  // 7 bytes
   CHECK(normalized(step.c_str(), "e\u0301\u0301") == "é");
   CHECK(normalized(step.c_str(), "\r\n") == " ");
@@ -111,8 +113,9 @@ TEST_CASE("a table that is not one, or makes a text much longer, is refused by n
   CHECK(complaint(R"({"type":"Precompiled"})") == "normalizer: 'precompiled_charsmap' is missing");
   CHECK(complaint(R"({"type":"Precompiled","precompiled_charsmap":"AAAA"})")
             .find("normalizer.precompiled_charsmap: its first four bytes") == 0);
-  CHECK(complaint(precompiled({{"a", std::string(33, 'x')}}).c_str()).find("'Precompiled' makes a text more") !=
-        std::string::npos);
+  CHECK(
+      complaint(precompiled({{"a", std::string(33, 'x')}}).c_str()).find("'Precompiled' makes a text more") !=
+      std::string::npos);
 }
 
 TEST_CASE("a Replace of at least two spaces by three bytes counts as that") {
@@ -120,7 +123,9 @@ TEST_CASE("a Replace of at least two spaces by three bytes counts as that") {
   const std::string table = precompiled({{"a", std::string(20, 'x')}});
   const auto with = [&](const char* pattern) {
     return complaint(fmt::format(R"({{"type":"Sequence","normalizers":[{},
-        {{"type":"Replace","pattern":{{"Regex":"{}"}},"content":"▁"}}]}})", table, pattern).c_str());
+        {{"type":"Replace","pattern":{{"Regex":"{}"}},"content":"▁"}}]}})",
+                                 table, pattern)
+                         .c_str());
   };
   CHECK(with(" {2,}").empty());
   for (const char* shorter : {" +", " (?= )", "  \\\\K ", "(  )"})

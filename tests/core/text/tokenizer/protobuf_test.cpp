@@ -54,12 +54,14 @@ TEST_CASE("the fields of a message come in their order with their values") {
 
 TEST_CASE("bytes that are not protobuf are refused") {
   CHECK(protobuf_complaint("").empty());
-  CHECK(protobuf_complaint("\x0A\x05" "abc") == "file: not protobuf: a field goes beyond the end");
+  CHECK(protobuf_complaint("\x0A\x05"
+                           "abc") == "file: not protobuf: a field goes beyond the end");
   CHECK(protobuf_complaint("\x0A") == "file: not protobuf: a field goes beyond the end");
   CHECK(protobuf_complaint("\x15\1\1\1") == "file: not protobuf: a field goes beyond the end");
   CHECK(protobuf_complaint(std::string("\x0A") + std::string(9, '\xFF') + "\1") ==
         "file: not protobuf: a field goes beyond the end");
-  CHECK(protobuf_complaint(std::string(11, '\xFF')) == "file: not protobuf: a number has more than ten bytes");
+  CHECK(protobuf_complaint(std::string(11, '\xFF')) ==
+        "file: not protobuf: a number has more than ten bytes");
   CHECK(protobuf_complaint(std::string(1, '\0')) == "file: not protobuf: a field without a number");
   CHECK(protobuf_complaint("\x0B") == "file: not protobuf: a field of kind 3");
   CHECK(protobuf_complaint("\x0F") == "file: not protobuf: a field of kind 7");

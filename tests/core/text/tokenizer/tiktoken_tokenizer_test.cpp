@@ -15,7 +15,9 @@ namespace {
 
 using ids = std::vector<token_id>;
 
-std::string rank_line(std::string_view token, int rank) { return fmt::format("{} {}\n", to_base64(token), rank); }
+std::string rank_line(std::string_view token, int rank) {
+  return fmt::format("{} {}\n", to_base64(token), rank);
+}
 
 std::string all_bytes() {
   std::string out;
@@ -89,8 +91,7 @@ TEST_CASE("a line of ranks that is wrong is refused with its number") {
   CHECK(ranks_complaint(bytes + "YWI= -1\n") ==
         "tiktoken.model:257: is not a token in base64, a space and a rank");
   CHECK(ranks_complaint(bytes + "YW! 256\n") == "tiktoken.model:257: its token is not base64");
-  CHECK(ranks_complaint(bytes + "YWI= 99999999\n") ==
-        "tiktoken.model:257: its rank is not below 16777216");
+  CHECK(ranks_complaint(bytes + "YWI= 99999999\n") == "tiktoken.model:257: its rank is not below 16777216");
   CHECK(ranks_complaint(bytes + rank_line("ab", 255)) == "tiktoken.model:257: its rank is there twice");
   CHECK(ranks_complaint(bytes + rank_line("a", 256)) == "tiktoken.model:257: its token is there twice");
   CHECK(ranks_complaint(bytes + rank_line(std::string(513, 'a'), 256)) ==

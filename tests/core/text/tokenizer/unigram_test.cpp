@@ -17,8 +17,7 @@ namespace {
 
 using ids = std::vector<token_id>;
 
-boost::json::object unigram_json(
-    std::initializer_list<std::pair<const char*, double>> pieces) {
+boost::json::object unigram_json(std::initializer_list<std::pair<const char*, double>> pieces) {
   boost::json::array vocab;
   for (const auto& [text, score] : pieces) vocab.push_back(boost::json::array{text, score});
   return {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", std::move(vocab)}};
@@ -83,9 +82,8 @@ TEST_CASE("a control token's spelling in a text is not the token") {
   const boost::json::value model = unigram_json({{"<unk>", 0}, {"</s>", 0}, {"<", -3}, {"/", -3}});
   CHECK(cut_by(unigram_of(model), "</s>") == ids{1});
   CHECK(cut_by(unigram_of(model, {"</s>"}), "</s>") == ids{2, 3, 0});
-  const auto t = parsed({{"added_tokens", {added(1, "</s>")}},
-                         {"decoder", json(R"({"type":"Fuse"})")},
-                         {"model", model}});
+  const auto t = parsed(
+      {{"added_tokens", {added(1, "</s>")}}, {"decoder", json(R"({"type":"Fuse"})")}, {"model", model}});
   CHECK(t->encode("</s>", {}) == ids{1});
   CHECK(t->encode("</s>", {.parse_special = false}) == ids{2, 3, 0});
 }
@@ -136,7 +134,8 @@ TEST_CASE("a word twice as long is twice the work") {
   };
   const int once = looks(20 * longest.size()), twice = looks(40 * longest.size());
   CHECK(once > 0);
-  CHECK(twice <= 2 * once + 2);
+  // The last places of a text have less behind them, so half of longest * longest steps are not done.
+  CHECK(twice <= 2 * once + static_cast<int>(longest.size() * longest.size() / work_steps::look_every) + 2);
 }
 
 TEST_CASE("a model of type Unigram that is wrong is refused with its field") {
