@@ -1,8 +1,8 @@
 // converted_gguf.h — a model directory as the GGUF file in f32 that llama.cpp's converter would make of it.
 //
-// It knows nothing of the loader: rows, norms, names and keys are turned here by rules of their own. Where the
-// format has no key for a setting that a converter therefore loses, the setting is put into weights or into a
-// key that readers know, so that the file is the same model.
+// It knows nothing of the loader: rows, norms, names and keys are turned here by rules of their own. Where
+// the format has no key for a setting that a converter therefore loses, the setting is put into weights or
+// into a key that readers know, so that the file is the same model.
 #pragma once
 
 #include <bit>
@@ -28,8 +28,8 @@ struct float_tensor {
 // How the converter's class for one architecture of Hugging Face differs from the plain one.
 struct gguf_rules {
   std::string name;
-  bool permutes = false;   // rows of heads of q and k, from halves to neighbours
-  bool adds_one = false;   // to norms whose names end with `shifted`
+  bool permutes = false;  // rows of heads of q and k, from halves to neighbours
+  bool adds_one = false;  // to norms whose names end with `shifted`
   std::string shifted = "norm.weight";
   std::map<std::string, std::string> norms;  // that are not input_layernorm: attn_norm
 };
@@ -185,8 +185,10 @@ class gguf_conversion {
 
   void write_keys() {
     out_.text("general.architecture", rules_.name);
-    number("block_count", count("num_hidden_layers")).number("context_length", count("max_position_embeddings"));
-    number("embedding_length", count("hidden_size")).number("feed_forward_length", count("intermediate_size"));
+    number("block_count", count("num_hidden_layers"))
+        .number("context_length", count("max_position_embeddings"));
+    number("embedding_length", count("hidden_size"))
+        .number("feed_forward_length", count("intermediate_size"));
     number("attention.head_count", heads());
     if (class_ == "GraniteMoeHybridForCausalLM") {
       out_.numbers<std::uint32_t>("granite.attention.head_count_kv", 4,
@@ -223,7 +225,8 @@ class gguf_conversion {
     if (rules_.permutes) number("rope.dimension_count", head_dim());
     if (is("glm4") || is("phi3") || is("nemotron"))
       number("rope.dimension_count", static_cast<std::uint32_t>(of("partial_rotary_factor") * head_dim()));
-    if (is("command-r") || is("cohere2") || is("nemotron")) out_.text(rules_.name + ".rope.scaling.type", "none");
+    if (is("command-r") || is("cohere2") || is("nemotron"))
+      out_.text(rules_.name + ".rope.scaling.type", "none");
     if (kind == "linear" || kind == "yarn") {
       out_.text(rules_.name + ".rope.scaling.type", kind);
       real("rope.scaling.factor", of("factor"));
@@ -279,12 +282,12 @@ class gguf_conversion {
   }
 
   void write_scales() {
-    for (const auto& [key, config] : std::map<std::string, const char*>{
-             {"attention.scale", "attention_multiplier"},
-             {"embedding_scale", "embedding_multiplier"},
-             {"residual_scale", "residual_multiplier"},
-             {"attn_logit_softcapping", "attn_logit_softcapping"},
-             {"final_logit_softcapping", "final_logit_softcapping"}})
+    for (const auto& [key, config] :
+         std::map<std::string, const char*>{{"attention.scale", "attention_multiplier"},
+                                            {"embedding_scale", "embedding_multiplier"},
+                                            {"residual_scale", "residual_multiplier"},
+                                            {"attn_logit_softcapping", "attn_logit_softcapping"},
+                                            {"final_logit_softcapping", "final_logit_softcapping"}})
       if (find(config)) real(key, value_of(config));
     for (const char* config : {"logits_scaling", "logit_scale", "output_multiplier"})
       if (find(config)) real("logit_scale", value_of(config));
@@ -324,13 +327,14 @@ class gguf_conversion {
     if (rules_.permutes && (q || k)) t = to_neighbours(std::move(t), q ? heads() : kv_heads());
     if (!name.starts_with("model.layers.")) {
       const std::string kind = name.substr(name.rfind('.'));
-      return put((name.starts_with("lm_head") ? "output"
+      return put((name.starts_with("lm_head")      ? "output"
                   : name.starts_with("model.norm") ? "output_norm"
                                                    : "token_embd") +
                      kind,
                  t);
     }
-    const std::string rest = name.substr(std::strlen("model.layers.")), layer = rest.substr(0, rest.find('.'));
+    const std::string rest = name.substr(std::strlen("model.layers.")),
+                      layer = rest.substr(0, rest.find('.'));
     const std::string at = "blk." + layer + ".", kind = rest.substr(rest.rfind('.'));
     const std::string part = rest.substr(layer.size() + 1, rest.size() - layer.size() - 1 - kind.size());
     if (part == "shared_mlp.input_linear") return put_halves(at, t);
@@ -350,14 +354,20 @@ class gguf_conversion {
   }
 
   std::string part_name(const std::string& part) const {
-    static const std::map<std::string, std::string> linears{
-        {"input_layernorm", "attn_norm"},       {"self_attn.q_proj", "attn_q"},
-        {"self_attn.k_proj", "attn_k"},         {"self_attn.v_proj", "attn_v"},
-        {"self_attn.o_proj", "attn_output"},    {"self_attn.qkv_proj", "attn_qkv"},
-        {"self_attn.gate_proj", "attn_gate"},   {"self_attn.q_norm", "attn_q_norm"},
-        {"self_attn.k_norm", "attn_k_norm"},    {"mlp.gate_proj", "ffn_gate"},
-        {"mlp.up_proj", "ffn_up"},              {"mlp.gate_up_proj", "ffn_up"},
-        {"mlp.down_proj", "ffn_down"},          {"shared_mlp.output_linear", "ffn_down"}};
+    static const std::map<std::string, std::string> linears{{"input_layernorm", "attn_norm"},
+                                                            {"self_attn.q_proj", "attn_q"},
+                                                            {"self_attn.k_proj", "attn_k"},
+                                                            {"self_attn.v_proj", "attn_v"},
+                                                            {"self_attn.o_proj", "attn_output"},
+                                                            {"self_attn.qkv_proj", "attn_qkv"},
+                                                            {"self_attn.gate_proj", "attn_gate"},
+                                                            {"self_attn.q_norm", "attn_q_norm"},
+                                                            {"self_attn.k_norm", "attn_k_norm"},
+                                                            {"mlp.gate_proj", "ffn_gate"},
+                                                            {"mlp.up_proj", "ffn_up"},
+                                                            {"mlp.gate_up_proj", "ffn_up"},
+                                                            {"mlp.down_proj", "ffn_down"},
+                                                            {"shared_mlp.output_linear", "ffn_down"}};
     const auto norm = rules_.norms.find(part);
     return norm != rules_.norms.end() ? norm->second : linears.at(part);
   }

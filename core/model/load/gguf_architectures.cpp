@@ -46,10 +46,8 @@ constexpr std::array architectures{
                       .windowed = "MistralForCausalLM",
                       .neighbours = true,
                       .windows = gguf_windows::all_layers},
-    gguf_architecture{.name = "mistral3",
-                      .family = "Ministral3ForCausalLM",
-                      .neighbours = true,
-                      .growing_queries = true},
+    gguf_architecture{
+        .name = "mistral3", .family = "Ministral3ForCausalLM", .neighbours = true, .growing_queries = true},
     gguf_architecture{.name = "qwen2", .family = "Qwen2ForCausalLM"},
     gguf_architecture{.name = "qwen3", .family = "Qwen3ForCausalLM"},
     gguf_architecture{.name = "gemma2",
@@ -97,10 +95,8 @@ constexpr std::array architectures{
                       .window_needed = true,
                       .full_every = 4},
     gguf_architecture{.name = "seed_oss", .family = "SeedOssForCausalLM", .mlp_norm = "post_attention_norm"},
-    gguf_architecture{.name = "exaone4",
-                      .family = "Exaone4ForCausalLM",
-                      .windows = gguf_windows::cycle,
-                      .full_every = 4},
+    gguf_architecture{
+        .name = "exaone4", .family = "Exaone4ForCausalLM", .windows = gguf_windows::cycle, .full_every = 4},
     gguf_architecture{.name = "ernie4_5", .family = "Ernie4_5ForCausalLM", .neighbours = true},
     gguf_architecture{.name = "nemotron", .family = "NemotronForCausalLM", .part_turns = true},
     // The norms of its queries have the factor of scores as their weights.

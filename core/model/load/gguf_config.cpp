@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t most = 1u << 24;  // as in config.cpp, which checks the ranges
 constexpr std::uint32_t most_layers = 1024, most_window = 1u << 30;
 
-// Keys below the architecture's name that are read, here or in gguf_rope.cpp, and those that do not change the
-// arithmetic. A row may have more. Any other is refused.
+// Keys below the architecture's name that are read, here or in gguf_rope.cpp, and those that do not change
+// the arithmetic. A row may have more. Any other is refused.
 constexpr std::array known_keys{
     "block_count",
     "context_length",
@@ -72,12 +72,12 @@ class config_writer {
     const family& f = *find_family(name);
     write_norms(f);
     write_numbers();
-    out_["rope_parameters"] =
-        gguf_rope(keys_, a_, {head_dim_, context_, f.two_tables}, tensors_, read);
+    out_["rope_parameters"] = gguf_rope(keys_, a_, {head_dim_, context_, f.two_tables}, tensors_, read);
     if (a_.may_not_turn && !keys_.boolean("rope.scaling.finetuned").value_or(true))
       out_["position_embedding_type"] = "nope";
     out_["tie_word_embeddings"] = !tensors_.contains("output.weight");
-    for (const char* token : {"bos_token_id", "eos_token_id"}) out_[token] = nullptr;  // keys of the tokenizer
+    for (const char* token : {"bos_token_id", "eos_token_id"})
+      out_[token] = nullptr;  // keys of the tokenizer
     if (f.wrapped) return {{"architectures", json::array{name}}, {"text_config", std::move(out_)}};
     out_["architectures"] = json::array{name};
     return std::move(out_);
@@ -88,8 +88,7 @@ class config_writer {
     for (const auto& [name, value] : in_.keys()) {
       if (!name.starts_with(keys_.prefix())) continue;
       if (knows(a_, std::string_view(name).substr(keys_.prefix().size()))) continue;
-      in_.fail(errc::not_supported,
-               fmt::format("{}: key '{}' is not supported yet", in_.what(), name));
+      in_.fail(errc::not_supported, fmt::format("{}: key '{}' is not supported yet", in_.what(), name));
     }
     if (!keys_.boolean("attention.causal").value_or(true)) keys_.refuse("attention.causal", "false");
   }
@@ -164,7 +163,8 @@ class config_writer {
     out_["sliding_window"] = window_ > 0 ? json::value(window_) : json::value(nullptr);
     if (window_ == 0 || a_.windows == gguf_windows::all_layers) return;
     json::array kinds;
-    for (const bool slides : sliding_layers()) kinds.push_back(slides ? "sliding_attention" : "full_attention");
+    for (const bool slides : sliding_layers())
+      kinds.push_back(slides ? "sliding_attention" : "full_attention");
     out_["layer_types"] = std::move(kinds);
   }
 

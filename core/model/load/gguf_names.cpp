@@ -17,11 +17,11 @@ constexpr std::array whole{
     pair{"output.weight", "lm_head.weight"},
 };
 constexpr std::array everywhere{
-    pair{"attn_q", "self_attn.q_proj"},      pair{"attn_k", "self_attn.k_proj"},
-    pair{"attn_v", "self_attn.v_proj"},      pair{"attn_qkv", "self_attn.qkv_proj"},
+    pair{"attn_q", "self_attn.q_proj"},       pair{"attn_k", "self_attn.k_proj"},
+    pair{"attn_v", "self_attn.v_proj"},       pair{"attn_qkv", "self_attn.qkv_proj"},
     pair{"attn_gate", "self_attn.gate_proj"}, pair{"attn_output", "self_attn.o_proj"},
-    pair{"attn_q_norm", "self_attn.q_norm"}, pair{"attn_k_norm", "self_attn.k_norm"},
-    pair{"ffn_gate", "mlp.gate_proj"},       pair{"ffn_down", "mlp.down_proj"},
+    pair{"attn_q_norm", "self_attn.q_norm"},  pair{"attn_k_norm", "self_attn.k_norm"},
+    pair{"ffn_gate", "mlp.gate_proj"},        pair{"ffn_down", "mlp.down_proj"},
 };
 
 // "PREFIX" + layer + "." + part + "." + kind, with the part spelled otherwise.
@@ -52,9 +52,9 @@ std::string rename(std::string_view name, std::string_view prefix, std::string_v
 gguf_names::gguf_names(const gguf_architecture& a, const family& f)
     : in_layer_(everywhere.begin(), everywhere.end()) {
   in_layer_.push_back({"ffn_up", a.fused_up ? "mlp.gate_up_proj" : "mlp.up_proj"});
-  for (const pair& norm : {pair{"attn_norm", f.names.attention},
-                           pair{"post_attention_norm", f.names.attention_behind},
-                           pair{a.mlp_norm, f.names.mlp}, pair{"post_ffw_norm", f.names.mlp_behind}})
+  for (const pair& norm :
+       {pair{"attn_norm", f.names.attention}, pair{"post_attention_norm", f.names.attention_behind},
+        pair{a.mlp_norm, f.names.mlp}, pair{"post_ffw_norm", f.names.mlp_behind}})
     if (!norm.hugging_face.empty()) in_layer_.push_back(norm);
 }
 

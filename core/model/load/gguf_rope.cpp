@@ -49,10 +49,10 @@ class rope_writer {
     if (turned_ == heads_.head_dim) return;
     if (!a_.part_turns) return in_.refuse("rope.dimension_count", "other than key_length");
     if (turned_ == 0 || turned_ > heads_.head_dim || turned_ % 2 != 0)
-      in_.reader().fail(errc::bad_file,
-                        fmt::format("{}: '{}' is {}, not an even number up to the {} elements of a head",
-                                    in_.reader().what(), in_.full("rope.dimension_count"), turned_,
-                                    heads_.head_dim));
+      in_.reader().fail(
+          errc::bad_file,
+          fmt::format("{}: '{}' is {}, not an even number up to the {} elements of a head",
+                      in_.reader().what(), in_.full("rope.dimension_count"), turned_, heads_.head_dim));
   }
 
   // Times the elements of a head it is turned_, rounded down.
@@ -82,9 +82,8 @@ class rope_writer {
   }
 
   json::object yarn(double factor) {
-    json::object out{{"rope_type", "yarn"},
-                     {"factor", factor},
-                     {"original_max_position_embeddings", original_context()}};
+    json::object out{
+        {"rope_type", "yarn"}, {"factor", factor}, {"original_max_position_embeddings", original_context()}};
     for (const auto& [key, config] : {std::pair{"rope.scaling.yarn_beta_fast", "beta_fast"},
                                       std::pair{"rope.scaling.yarn_beta_slow", "beta_slow"},
                                       std::pair{"rope.scaling.yarn_attn_factor", "attention_factor"}})
@@ -133,8 +132,7 @@ result<std::vector<float>> read_rope_factors(const tensor_map& tensors, std::str
                                              std::size_t pairs, const read_tensor& read,
                                              std::string_view what) {
   const auto found = tensors.find(name);
-  if (found == tensors.end())
-    return make_error(errc::bad_file, "{}: tensor '{}' is missing", what, name);
+  if (found == tensors.end()) return make_error(errc::bad_file, "{}: tensor '{}' is missing", what, name);
   const stored_tensor& t = found->second;
   if (t.dtype != "F32" || t.shape.size() != 1 || t.shape[0] != pairs)
     return make_error(errc::bad_file, "{}: tensor '{}' is {} {}, not F32 [{}]", what, name, t.dtype,

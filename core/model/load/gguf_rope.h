@@ -25,9 +25,10 @@ struct gguf_heads {
 boost::json::object gguf_rope(architecture_keys& in, const gguf_architecture& a, const gguf_heads& heads,
                               const tensor_map& tensors, const read_tensor& read);
 
-// Reads a tensor of divisors of the rotary frequencies, one for each of `pairs` pairs that turn: numbers above 0.
-// Errors: bad_file, with `what` in front, also where it is missing.
+// Reads a tensor of divisors of the rotary frequencies, one for each of `pairs` pairs that turn: numbers
+// above 0. Errors: bad_file, with `what` in front, also where it is missing.
 result<std::vector<float>> read_rope_factors(const tensor_map& tensors, std::string_view name,
-                                             std::size_t pairs, const read_tensor& read, std::string_view what);
+                                             std::size_t pairs, const read_tensor& read,
+                                             std::string_view what);
 
 }  // namespace weir::core

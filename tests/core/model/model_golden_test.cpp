@@ -35,14 +35,16 @@ void check_model(const std::filesystem::path& path, const std::filesystem::path&
   const auto some = std::min<std::size_t>(g.generations.size(), rounds(8));
   for (const auto& generation : std::span(g.generations).last(some))
     if (!generation.prompt_ids.empty())
-      tests::check_golden_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
+      tests::check_golden_tokens(*m, generation,
+                                 std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
   for (const std::size_t chunk : chunks) {
-    tests::check_golden_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20), chunk);
+    tests::check_golden_tokens(*m, g.generations.back(),
+                               std::min<std::size_t>(g.generations.back().certain(), 20), chunk);
     for (const auto& logits : g.at) tests::check_golden_logits(*m, g, logits, chunk);
   }
   if (g.long_greedy && g.long_least_margin >= 2e-3 && !slow)
-    tests::check_golden_tokens(*m, *g.long_greedy, std::min<std::size_t>(g.long_greedy->greedy_ids.size(), rounds(500)),
-                 whole);
+    tests::check_golden_tokens(*m, *g.long_greedy,
+                               std::min<std::size_t>(g.long_greedy->greedy_ids.size(), rounds(500)), whole);
 }
 
 void check_all(const std::string& device) {

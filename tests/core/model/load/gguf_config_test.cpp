@@ -135,13 +135,12 @@ TEST_CASE("names of tensors are turned to Hugging Face's and back, by the family
   check(names_of("olmo2"), "blk.12.post_ffw_norm.weight", layer + "post_feedforward_layernorm.weight");
   check(names_of("glm4"), "blk.12.post_attention_norm.weight", layer + "post_self_attn_layernorm.weight");
   check(names_of("glm4"), "blk.12.ffn_up.weight", layer + "mlp.gate_up_proj.weight");
-  check(names_of("seed_oss"), "blk.12.post_attention_norm.weight",
-        layer + "post_attention_layernorm.weight");
+  check(names_of("seed_oss"), "blk.12.post_attention_norm.weight", layer + "post_attention_layernorm.weight");
   check(names_of("nemotron"), "output_norm.bias", "model.norm.bias");
   check(names_of("nemotron"), "blk.12.attn_norm.bias", layer + "input_layernorm.bias");
   check(names_of("muse-glimmer"), "blk.12.attn_gate.weight", layer + "self_attn.gate_proj.weight");
-  for (const char* odd : {"", "blk", "blk.", "blk.0", "blk.0.attn_q", "blk..attn_q.weight", "rope_freqs.weight",
-                          "blk.0.post_ffw_norm.weight"})
+  for (const char* odd : {"", "blk", "blk.", "blk.0", "blk.0.attn_q", "blk..attn_q.weight",
+                          "rope_freqs.weight", "blk.0.post_ffw_norm.weight"})
     CHECK(names_of("llama").hugging_face_name(odd) == odd);
 }
 
@@ -177,9 +176,7 @@ TEST_CASE("gemma3: five of six layers slide, with a base of their own and withou
 }
 
 TEST_CASE("the pattern of sliding layers is a number or a bool for each layer") {
-  const auto sliding = [] {
-    return described("olmo2").number("attention.sliding_window", 32);
-  };
+  const auto sliding = [] { return described("olmo2").number("attention.sliding_window", 32); };
   constexpr const char* key = "attention.sliding_window_pattern";
   CHECK(layers_of(sliding().config()) == "www-ww");
   CHECK(layers_of(sliding().number(key, 2).config()) == "w-w-w-");
@@ -204,18 +201,15 @@ TEST_CASE("olmo2 with a window is OLMo 3, whose sliding layers keep the plain ro
   CHECK(c.ropes[1].theta == 5e5);
 }
 
-TEST_CASE("layers that do not turn: full ones of cohere2 and exaone4, every fourth of smollm3, all of granite") {
-  const auto cohere = [] {
-    return described("cohere2").real("logit_scale", 0.25f);
-  };
+TEST_CASE(
+    "layers that do not turn: full ones of cohere2 and exaone4, every fourth of smollm3, all of granite") {
+  const auto cohere = [] { return described("cohere2").real("logit_scale", 0.25f); };
   CHECK(layers_of(cohere().number("attention.sliding_window", 32).config()) == "www=ww");
   CHECK_THAT(cohere().refusal(), Contains("'cohere2.attention.sliding_window' is missing"));
   CHECK(layers_of(described("exaone4").number("attention.sliding_window", 32).config()) == "www=ww");
   CHECK(layers_of(described("exaone4").config()) == "------");
   CHECK(layers_of(described("smollm3").config()) == "---=--");
-  const auto granite = [] {
-    return described("granite").real("logit_scale", 4);
-  };
+  const auto granite = [] { return described("granite").real("logit_scale", 4); };
   CHECK(layers_of(granite().config()) == "------");
   CHECK(layers_of(granite().flag("rope.scaling.finetuned", false).config()) == "======");
 }

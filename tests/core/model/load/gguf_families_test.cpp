@@ -53,7 +53,8 @@ std::set<std::string> check_folders(const std::vector<std::filesystem::path>& di
                                     const std::string& device) {
   std::set<std::string> checked;
   for (const auto& dir : dirs) {
-    const std::string name = dir.filename().string(), architecture = tests::gguf_conversion::architecture_of(dir);
+    const std::string name = dir.filename().string(),
+                      architecture = tests::gguf_conversion::architecture_of(dir);
     if (architecture.empty() || has_no_file(name)) continue;
     CAPTURE(name, architecture);
     const tests::temporary_dir to;
