@@ -94,7 +94,7 @@ void add_attention(label_table& t, const model_report& m) {
     out.add_if(a.norms == kernels::head_norms::each, "a norm of each head of queries and keys");
     out.add_if(a.norms == kernels::head_norms::own,
                "a norm of each head of queries and keys, with own weights");
-    out.add_if(a.norms == kernels::head_norms::row, "a norm of all queries, and one of all keys");
+    out.add_if(a.norms == kernels::head_norms::row, "a norm of all queries and one of all keys");
     out.add_if(stored.qkv_bias, "biases of queries, keys and values");
     out.add_if(stored.out_bias, "biases of the output");
     out.add_if(a.gated, "gated");
@@ -200,7 +200,8 @@ void add_tensors(label_table& t, const model_report& m) {
     bytes += g.bytes;
     out.add(fmt::format("{} {} ({})", g.tensors, g.type, size_text(g.bytes)));
   }
-  t.add("tensors", fmt::format("{} in {}: {}", grouped(all), size_text(bytes), out.text()));
+  const std::string sum = fmt::format("{} in {}: ", grouped(all), size_text(bytes));
+  t.add("tensors", (m.tensors.size() == 1 ? "" : sum) + out.text());
   if (!m.config || m.config->quantised.form == quant_form::plain) return;
   const quant_config& q = m.config->quantised;
   t.add("quantised", fmt::format("{}, {} bits{}", name_of(q.form), q.bits,
@@ -252,8 +253,9 @@ std::string room_text(const device_report& d) {
 void add_device(label_table& t, const device_report& d) {
   if (d.wrong) return t.add(d.device, d.wrong->message);
   t.add(d.device,
-        fmt::format("weights {}, workspaces {}, runtime {}; a token {}, a page of {} tokens {}",
-                    size_text(d.lines.weights), size_text(d.lines.workspaces), size_text(d.lines.runtime),
+        fmt::format("weights {}, workspaces {}{}; a token {}, a page of {} tokens {}",
+                    size_text(d.lines.weights), size_text(d.lines.workspaces),
+                    d.lines.runtime != 0 ? ", runtime " + size_text(d.lines.runtime) : "",
                     size_text(d.page_bytes / page_tokens), page_tokens, size_text(d.page_bytes)));
   t.add("", room_text(d));
   for (const std::string& a : d.assumed) t.add("", "assumed: " + a);
