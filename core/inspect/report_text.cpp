@@ -7,6 +7,7 @@
 #include "core/cache/page.h"
 #include "core/inspect/layer_kinds.h"
 #include "core/inspect/wording.h"
+#include "core/json_line.h"
 #include "core/size_text.h"
 #include "core/text/answer/format_text.h"
 #include "core/visible.h"
@@ -178,10 +179,10 @@ void add_context(label_table& t, const model_report& m) {
 
 std::string counts_text(const boost::json::value& v) {
   const auto* counts = v.if_object();
-  if (!counts) return v.is_string() ? std::string(v.get_string()) : boost::json::serialize(v);
+  if (!counts) return v.is_string() ? std::string(v.get_string()) : json_line(v);
   phrases out;
   for (const auto& [value, count] : *counts)
-    out.add(fmt::format("{} {}", boost::json::serialize(count), std::string_view(value)));
+    out.add(fmt::format("{} {}", json_line(count), std::string_view(value)));
   return out.text();
 }
 

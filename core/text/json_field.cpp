@@ -1,6 +1,16 @@
 #include "core/text/json_field.h"
 
+#include <cmath>
+
 namespace weir::core {
+
+void bad_field(std::string_view path, std::string_view what) {
+  throw refusal{make_error(errc::bad_file, "{}: {}", path, what)};
+}
+
+void unsupported(std::string_view path, std::string_view what) {
+  throw refusal{make_error(errc::not_supported, "{}: {} is not supported yet", path, what)};
+}
 
 json_field json_field::at(std::string_view key) const {
   const boost::json::value* member = object().if_contains(key);
@@ -31,6 +41,13 @@ std::int64_t json_field::integer(std::int64_t lowest, std::int64_t highest) cons
   return value_->get_int64();
 }
 
+double json_field::number() const {
+  boost::system::error_code none;
+  const auto value = value_->to_number<double>(none);
+  if (none || !std::isfinite(value)) bad("must be a finite number");
+  return value;
+}
+
 std::vector<json_field> json_field::items() const {
   std::vector<json_field> out;
   out.reserve(array().size());
@@ -52,14 +69,6 @@ const boost::json::object& json_field::object() const {
 bool json_field::boolean_or(std::string_view key, bool absent) const {
   const auto member = find(key);
   return member ? member->boolean() : absent;
-}
-
-void json_field::bad(std::string_view what) const {
-  throw refusal{make_error(errc::bad_file, "{}: {}", path_, what)};
-}
-
-void json_field::refuse(std::string_view what) const {
-  throw refusal{make_error(errc::not_supported, "{}: {} is not supported yet", path_, what)};
 }
 
 boost::json::value parse_json(std::string_view text, const std::string& file,

@@ -24,6 +24,11 @@ struct refusal {
   error why;
 };
 
+// Throw refusal. bad_field(): bad_file, "<path>: <what>". unsupported(): not_supported, "<path>: <what> is not
+// supported yet".
+[[noreturn]] void bad_field(std::string_view path, std::string_view what);
+[[noreturn]] void unsupported(std::string_view path, std::string_view what);
+
 class json_field {
  public:
   json_field(const boost::json::value& value, std::string path) : value_(&value), path_(std::move(path)) {}
@@ -37,6 +42,7 @@ class json_field {
   std::string_view text() const;
   bool boolean() const;
   std::int64_t integer(std::int64_t lowest, std::int64_t highest) const;
+  double number() const;  // finite
   std::vector<json_field> items() const;
   const boost::json::array& array() const;
   const boost::json::object& object() const;
@@ -49,10 +55,9 @@ class json_field {
 
   const std::string& path() const noexcept { return path_; }
 
-  // Throws refusal with bad_file: the field is not what the format allows.
-  [[noreturn]] void bad(std::string_view what) const;
-  // Throws refusal with not_supported: "<what> is not supported yet".
-  [[noreturn]] void refuse(std::string_view what) const;
+  // The field is not what the format allows: bad_field(). It is not supported: unsupported().
+  [[noreturn]] void bad(std::string_view what) const { bad_field(path_, what); }
+  [[noreturn]] void refuse(std::string_view what) const { unsupported(path_, what); }
 
  private:
   const boost::json::value* value_;

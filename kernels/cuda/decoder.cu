@@ -43,7 +43,7 @@ class cuda_decoder final : public decoder {
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
     d_.use();
-    return rows_here_.wait_taken() && draws_.begin(draws, logits_.as<float>(), s_.vocab);
+    return rows_here_.wait_taken() && draws_.begin(draws, logits_.as<float>(), s_.model.vocab);
   }
   bool computing() override {
     d_.use();
@@ -51,7 +51,7 @@ class cuda_decoder final : public decoder {
   }
   bool collect(std::span<decoder_result> out) override {
     d_.use();
-    return draws_.collect(out, logits_.as<float>(), s_.vocab);
+    return draws_.collect(out, logits_.as<float>(), s_.model.vocab);
   }
   const draw_logprobs& logprobs_of(std::uint32_t i) const override { return draws_.logprobs_of(i); }
   bool read_logits(std::uint32_t row, float* to_host) override;
@@ -68,7 +68,7 @@ class cuda_decoder final : public decoder {
   // where a bias is to be added to x first, and then launches nothing.
   bool multiply_normed(const float* bias, const float* weight, const std::int32_t* from, const matrix& w,
                        std::span<const matrix> rest, std::uint32_t rows, void* out, product_out kind) {
-    const norm_before before{x_.as<float>(), weight, from, s_.norm_eps};
+    const norm_before before{x_.as<float>(), weight, from, s_.model.norm_eps};
     return !bias && products_.run_normed(w, rest, before, rows, out, kind);
   }
   void drop_graphs();
@@ -161,11 +161,11 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(arrived_, room.arrived);
   // Copied even where other memory is short: in the next call take() returns false for this buffer.
   if (take(frequencies_, room.frequencies) && frequencies_.holds(room.frequencies))
-    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), room.frequencies,
-                                  cudaMemcpyHostToDevice, d_.stream));
+    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.model.tables[0].frequencies.data(),
+                                  room.frequencies, cudaMemcpyHostToDevice, d_.stream));
   moved |= products_.reserve(room.rounded, room.ordered);
   there &= products_.has_room();
-  moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);
+  moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.model.vocab);
   there &= draws_.has_room();
   if (moved) drop_graphs();
   split_.parts = parts_.as<float>();
@@ -254,7 +254,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
   // Waiting draws of the step before run inside the launch of a replayed step. They read the logits of the
   // step before, so that the memory of the logits must not move before they have run.
   const bool along = decoding && draws_.waiting() <= e.rows && e.rows <= rows_ && e.logits <= logits_rows_;
-  if (!along) draws_.start(logits_.as<float>(), s_.vocab);
+  if (!along) draws_.start(logits_.as<float>(), s_.model.vocab);
   if (!make_room(e.rows, e.logits)) return false;
   bool moved = false;
   rows_view v = rows_here_.write(step, e, moved);
@@ -288,8 +288,8 @@ bool cuda_decoder::forward(const decoder_step& step) {
 }
 
 void cuda_decoder::record(const rows_view& v, bool decoding) {
-  const auto half = s_.head_dim / 2;
-  if (decoding) draws_.record(v.rows, logits_.as<float>(), s_.vocab);
+  const auto half = heads_.head_dim / 2;
+  if (decoding) draws_.record(v.rows, logits_.as<float>(), s_.model.vocab);
   rows_here_.copy_in(decoding);
   embed(d_, v, s_.embedding, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
@@ -301,29 +301,34 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
   }
   if (v.logits == 0) return;
   float* logits = logits_.as<float>();
-  if (multiply_normed(bias, s_.norm, v.logits_from, s_.head, {}, v.logits, logits, product_out::f32)) return;
+  if (multiply_normed(bias, s_.norm.weight, v.logits_from, s_.head, {}, v.logits, logits, product_out::f32))
+    return;
   const column_order order = products_.order_for(s_.head, {}, v.logits);
-  norm(d_, multiplied_type(s_.head), x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden,
-       s_.norm_eps, normed_.as<element>(), order);
+  norm(d_, multiplied_type(s_.head), x_.as<float>(), bias, v.logits_from, s_.norm.weight, v.logits,
+       s_.model.hidden, s_.model.norm_eps, normed_.as<element>(), order);
   products_.run_head(normed_.as<element>(), v.logits, logits, order);
 }
 
 void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
   const decoder_layer& w = s_.layers[i];
-  const std::size_t half = std::size_t{page_count_} * s_.kv_heads * heads_.page_bytes();
-  const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
-  const rotary_args rotary{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
+  const layer_shape& shape = s_.model.layers[i];
+  const std::size_t half = std::size_t{page_count_} * heads_.kv_heads * heads_.page_bytes();
+  unsigned char* keys = pages_ + shape.mixer.place * 2 * half;
+  const layer_pages pages{keys, keys + half};
+  const rotary_args rotary{w.qkv_bias,       w.q_norm,         w.k_norm,
+                           cos_.as<float>(), sin_.as<float>(), s_.model.norm_eps};
   const column_order attended = products_.order_for(w.out, {}, v.rows);
-  const attention_args attention{heads_, type_,   pages, qkv_.as<element>(), attended_.as<element>(),
-                                 w.rule, attended};
+  const attention_args attention{
+      heads_, type_, pages, qkv_.as<element>(), attended_.as<element>(), shape.mixer.rule, attended};
   float* x = x_.as<float>();
   element* normed = normed_.as<element>();
 
   element* qkv = qkv_.as<element>();
-  if (!multiply_normed(bias_before, w.attention_norm, nullptr, w.qkv, w.qkv_rest, v.rows, qkv,
+  if (!multiply_normed(bias_before, w.attention_norm.weight, nullptr, w.qkv, w.qkv_rest, v.rows, qkv,
                        product_out::element)) {
     const column_order order = products_.order_for(w.qkv, w.qkv_rest, v.rows);
-    norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed, order);
+    norm(d_, type_, x, bias_before, nullptr, w.attention_norm.weight, v.rows, s_.model.hidden,
+         s_.model.norm_eps, normed, order);
     multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv, product_out::element, order);
   }
   const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_);
@@ -333,18 +338,20 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32, attended);
 
   const bool silu = products_.can_fuse_silu(w, normed, v.rows);
-  if (silu && multiply_normed(w.out_bias, w.mlp_norm, nullptr, w.gate_up, w.gate_up_rest, v.rows,
+  if (silu && multiply_normed(w.out_bias, w.mlp_norm.weight, nullptr, w.gate_up, w.gate_up_rest, v.rows,
                               inner_.as<element>(), product_out::silu))
     return multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32);
   const column_order second = products_.order_for(w.gate_up, w.gate_up_rest, v.rows);
   column_order inner = column_order::plain;
-  norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed, second);
+  norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm.weight, v.rows, s_.model.hidden, s_.model.norm_eps,
+       normed, second);
   if (silu) {
     if (second == column_order::paired) inner = products_.order_for(w.down, {}, v.rows);
     products_.run_silu(w, normed, v.rows, inner_.as<element>(), second, inner);
   } else {
     multiply(w.gate_up, w.gate_up_rest, normed, v.rows, gate_up_.as<element>(), product_out::element, second);
-    silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, s_.inter, inner_.as<element>());
+    silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, shape.mlp.inter,
+                  inner_.as<element>());
   }
   multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32, inner);
 }
@@ -352,8 +359,8 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
 bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
   d_.use();
   if (d_.failed()) return false;
-  WEIR_CUDA(d_, cudaMemcpyAsync(to_host, logits_.as<float>() + std::size_t{row} * s_.vocab,
-                                s_.vocab * sizeof(float), cudaMemcpyDeviceToHost, d_.stream));
+  WEIR_CUDA(d_, cudaMemcpyAsync(to_host, logits_.as<float>() + std::size_t{row} * s_.model.vocab,
+                                s_.model.vocab * sizeof(float), cudaMemcpyDeviceToHost, d_.stream));
   d_.sync();
   return !d_.failed();
 }

@@ -38,25 +38,60 @@ std::optional<page_type> pages_of(const decoder_shape& s) {
 }
 
 head_shape heads_of(const decoder_shape& s) {
-  return {s.heads, s.kv_heads, s.head_dim, pages_of(s).value_or(page_type::bf16)};
+  const attention_mixer& a = mixer_of(s.model);
+  return {a.heads, a.kv_heads, a.head_dim, pages_of(s).value_or(page_type::bf16)};
 }
 
-bool decoder_takes(const decoder_shape& s) {
-  return s.page_tokens == page_tokens && attention_supports(heads_of(s)) && s.hidden % 8 == 0 &&
-         s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
+widest_mlp widest_mlp_of(const model_shape& m) {
+  widest_mlp out;
+  for (const layer_shape& l : m.layers)
+    out = {std::max(out.width, l.mlp.width()), std::max(out.inter, l.mlp.inter)};
+  return out;
 }
 
-bool takes_all(const decoder_shape& s) {
-  bool all = decoder_takes(s) && is_element(rows_type(s)) && pages_of(s);
-  for (const decoder_layer& l : s.layers) {
-    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= readable(*m);
-    all &= std::ranges::all_of(l.qkv_rest, readable) && std::ranges::all_of(l.gate_up_rest, readable);
+std::string_view why_not(const model_shape& m) {
+  if (m.layers.empty()) return "it has no layers";
+  if (m.groups.size() != 1) return "its layers have pages of different sizes";
+  const attention_mixer& a = mixer_of(m);
+  if (!attention_supports({a.heads, a.kv_heads, a.head_dim})) return "no kernel has heads of its sizes";
+  if (m.hidden % 8 != 0 || m.hidden * sizeof(float) > 48u << 10) return "no kernel has rows of its width";
+  for (const layer_shape& l : m.layers) {
+    const attention_mixer& b = l.mixer;
+    if (b.heads != a.heads || b.kv_heads != a.kv_heads || b.head_dim != a.head_dim)
+      return "its layers have heads of different sizes";
+    if (l.mlp.inter % 8 != 0) return "the width of a feed-forward is no multiple of 8";
+    if (l.norms != norm_place::before) return "its norms stand elsewhere than in front";
+    if (b.gated || b.rotary != 0 || !b.rule.is_plain()) return "its attention is not plain";
+    if (b.norms != head_norms::none && b.norms != head_norms::each) return "its heads are normed otherwise";
+    if (!l.mlp.gated || l.mlp.kind != activation::silu) return "its feed-forward is not SwiGLU";
+    if (l.branch_factor != 1) return "its branches have a factor";
   }
-  return all;
+  if (m.tables.size() != 1 || m.tables[0].factor != 1 || 2 * m.tables[0].frequencies.size() != a.head_dim)
+    return "its rotation is not plain";
+  if (m.centred_norms) return "its norms are centred";
+  if (m.embed_factor != 1 || m.embed_norm) return "its embedding is scaled";
+  if (m.logit_factor != 1 || m.logit_cap != 0) return "its logits are scaled";
+  return {};
+}
+
+std::string_view why_not(const decoder_shape& s) {
+  if (const std::string_view why = why_not(s.model); !why.empty()) return why;
+  if (s.page_tokens != page_tokens) return "its pages have another number of tokens";
+  if (!is_element(rows_type(s))) return "it has matrices in f32";
+  const std::optional<page_type> pages = pages_of(s);
+  if (!pages) return "keys and values are of another 16-bit type than its rows";
+  if (!has_pages(*pages, mixer_of(s.model).head_dim)) return "no kernel has keys and values of its sizes";
+  for (const decoder_layer& l : s.layers) {
+    bool all = std::ranges::all_of(l.qkv_rest, readable) && std::ranges::all_of(l.gate_up_rest, readable);
+    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= readable(*m);
+    if (!all) return "the sizes of its matrices are no multiples of 8";
+  }
+  return {};
 }
 
 std::uint64_t page_bytes_of(const decoder_shape& s) {
-  return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * heads_of(s).page_bytes();
+  const head_shape h = heads_of(s);
+  return s.model.layers.size() * 2 * std::uint64_t{h.kv_heads} * h.page_bytes();
 }
 
 std::uint32_t class_of_rows(std::uint32_t rows) {
@@ -96,25 +131,27 @@ decoder_room decoder_room_of(const cuda_facts& d, const decoder_shape& s, std::u
                              std::uint32_t logits) {
   constexpr std::uint64_t element = 2;  // bytes
   const std::uint64_t r = rows, l = logits;
+  const model_shape& m = s.model;
   const head_shape heads = heads_of(s);
+  const widest_mlp mlp = widest_mlp_of(m);
   const split_room split = split_room_of(d, heads);
   const product_room products = product_room_of(s);
   decoder_room out{};
-  out.frequencies = s.frequencies.size() * sizeof(float);
-  out.x = r * s.hidden * sizeof(float);
-  out.scratch = r * std::max(s.hidden, heads.width()) * sizeof(float);
-  out.normed = r * s.hidden * element;
+  out.frequencies = heads.head_dim / 2 * sizeof(float);
+  out.x = r * m.hidden * sizeof(float);
+  out.scratch = r * std::max(m.hidden, heads.width()) * sizeof(float);
+  out.normed = r * m.hidden * element;
   out.qkv = r * heads.width() * element;
-  out.attended = r * s.heads * s.head_dim * element;
-  out.gate_up = r * 2 * s.inter * element;
-  out.inner = r * s.inter * element;
-  out.cos = out.sin = r * s.head_dim / 2 * sizeof(float);
-  out.logits = l * s.vocab * sizeof(float);
+  out.attended = r * heads.heads * heads.head_dim * element;
+  out.gate_up = r * mlp.width * element;
+  out.inner = r * mlp.inter * element;
+  out.cos = out.sin = r * heads.head_dim / 2 * sizeof(float);
+  out.logits = l * m.vocab * sizeof(float);
   out.parts = split.floats * sizeof(float);
   out.arrived = split.counters * sizeof(unsigned);
   out.rounded = products.rounded;
   out.ordered = r * products.ordered_width * element;
-  out.draw_lists = out.saved_logits = draw_words(logits, s.vocab) * 4;
+  out.draw_lists = out.saved_logits = draw_words(logits, m.vocab) * 4;
   out.drawn_ids = l * sizeof(std::int32_t);
   return out;
 }

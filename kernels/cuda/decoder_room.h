@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "kernels/cuda/attention/attention_room.h"
 #include "kernels/decoder.h"
@@ -40,9 +41,20 @@ void for_products(const decoder_shape& s, const F& f) {
 std::optional<page_type> pages_of(const decoder_shape& s);
 head_shape heads_of(const decoder_shape& s);
 
-// Whether a decoder supports the model: as far as a shape without its layers tells, and altogether.
-bool decoder_takes(const decoder_shape& s);
-bool takes_all(const decoder_shape& s);
+// Why a decoder does not support the model, in a few words; empty: it does. As far as the description tells,
+// and altogether. This is the one place that decides it.
+std::string_view why_not(const model_shape& m);
+std::string_view why_not(const decoder_shape& s);
+inline bool takes_all(const decoder_shape& s) { return why_not(s).empty(); }
+
+// The attention of every layer, but for its rule and its rotation. REQUIRES: why_not(m) is empty
+inline const attention_mixer& mixer_of(const model_shape& m) { return m.layers.front().mixer; }
+
+// The widest feed-forward of the layers: its rows of gate and up, and of up alone.
+struct widest_mlp {
+  std::uint32_t width = 0, inter = 0;
+};
+widest_mlp widest_mlp_of(const model_shape& m);
 
 // The bytes of one page of all layers.
 std::uint64_t page_bytes_of(const decoder_shape& s);

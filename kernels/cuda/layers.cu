@@ -166,7 +166,7 @@ void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from,
 }  // namespace
 
 void embed(device& d, const rows_view& v, const matrix& table, float* x) {
-  if (!is_plain(table.type)) return embed_blocks(d, v, table, x);
+  if (!is_plain(table.type)) return embed_blocks(d, v, table, x, 1.0f);
   const auto kernel = table.type == dtype::f32   ? embed_kernel<dtype::f32>
                       : table.type == dtype::f16 ? embed_kernel<dtype::f16>
                                                  : embed_kernel<dtype::bf16>;

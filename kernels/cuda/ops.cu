@@ -34,34 +34,60 @@ unsigned blocks_for(std::size_t items) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < (count); \
        i += std::size_t{gridDim.x} * blockDim.x)
 
-__global__ void gather_kernel(matrix table, const std::int32_t* ids, std::size_t count, float* out) {
+__global__ void gather_kernel(matrix table, const std::int32_t* ids, std::size_t count, float* out,
+                              float factor) {
   WEIR_EACH(i, count * table.cols) {
     const std::size_t r = i / table.cols, c = i % table.cols;
-    out[i] = widen(table.data, table.type, static_cast<std::size_t>(ids[r]) * table.cols + c);
+    out[i] = widen(table.data, table.type, static_cast<std::size_t>(ids[r]) * table.cols + c) * factor;
   }
+}
+
+// The norm of one row of `width` elements by `count` threads, of which this is number `at`: those of a block,
+// or of a warp. `sum_of` sums over them. `out` may be `x`; `bias` may be null.
+template <class Sum>
+__device__ void normalise(const float* x, const float* weight, const float* bias, float* out,
+                          std::uint32_t width, float eps, bool centred, unsigned at, unsigned count,
+                          const Sum& sum_of) {
+  float mean = 0, squares = 0;
+  if (centred) {
+    for (std::uint32_t i = at; i < width; i += count) mean += x[i];
+    mean = sum_of(mean) / static_cast<float>(width);
+  }
+  for (std::uint32_t i = at; i < width; i += count) squares += (x[i] - mean) * (x[i] - mean);
+  const float scale = rsqrtf(sum_of(squares) / static_cast<float>(width) + eps);
+  for (std::uint32_t i = at; i < width; i += count)
+    out[i] = (x[i] - mean) * scale * weight[i] + (bias ? bias[i] : 0.0f);
 }
 
 // One block for each row.
 __global__ void norm_kernel(row_norm op) {
   __shared__ float room[32];
-  const float* x = op.x + std::size_t{blockIdx.x} * op.width;
-  float squares = 0;
-  for (std::uint32_t i = threadIdx.x; i < op.width; i += blockDim.x) squares += x[i] * x[i];
-  const float scale = rsqrtf(block_sum(squares, room) / static_cast<float>(op.width) + op.eps);
-  for (std::uint32_t i = threadIdx.x; i < op.width; i += blockDim.x)
-    op.out[std::size_t{blockIdx.x} * op.width + i] = x[i] * scale * op.weight[i];
+  const std::size_t first = std::size_t{blockIdx.x} * op.width;
+  normalise(op.x + first, op.weight, op.bias, op.out + first, op.width, op.eps, op.centred, threadIdx.x,
+            blockDim.x, [&](float v) { return block_sum(v, room); });
+}
+
+// The head that is item `item` of rows times heads.
+__device__ float* head_at(const head_norm& op, std::size_t item) {
+  return op.x + item / op.heads * op.stride + item % op.heads * op.head_dim;
 }
 
 // One warp for each head.
 __global__ void head_norm_kernel(head_norm op) {
   const std::size_t item = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
-  const unsigned lane = threadIdx.x % 32;
   if (item >= std::size_t{op.rows} * op.heads) return;
-  float* x = op.x + item / op.heads * op.stride + item % op.heads * op.head_dim;
-  float squares = 0;
-  for (std::uint32_t i = lane; i < op.head_dim; i += 32) squares += x[i] * x[i];
-  const float scale = rsqrtf(warp_sum(squares) / static_cast<float>(op.head_dim) + op.eps);
-  for (std::uint32_t i = lane; i < op.head_dim; i += 32) x[i] = x[i] * scale * op.weight[i];
+  float* x = head_at(op, item);
+  normalise(x, op.weight + item % op.heads * op.weight_stride, nullptr, x, op.head_dim, op.eps, op.centred,
+            threadIdx.x % 32, 32, [](float v) { return warp_sum(v); });
+}
+
+// One block for each head: for heads that are whole rows.
+constexpr std::uint32_t wide_head = 1024;
+__global__ void wide_head_norm_kernel(head_norm op) {
+  __shared__ float room[32];
+  float* x = head_at(op, blockIdx.x);
+  normalise(x, op.weight + blockIdx.x % op.heads * op.weight_stride, nullptr, x, op.head_dim, op.eps,
+            op.centred, threadIdx.x, blockDim.x, [&](float v) { return block_sum(v, room); });
 }
 
 // One warp for each column of the output; it computes linear_rows rows.
@@ -91,15 +117,18 @@ __global__ void bias_kernel(linear op) {
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::size_t rows,
-                              std::size_t half, float* cos, float* sin) {
+                              std::size_t half, float* cos, float* sin, float factor) {
   WEIR_EACH(i, rows * half) {
     const float angle = __fmul_rn(static_cast<float>(positions[i / half]), frequencies[i % half]);
-    sincosf(angle, &sin[i], &cos[i]);
+    float s, c;
+    sincosf(angle, &s, &c);
+    sin[i] = factor * s;
+    cos[i] = factor * c;
   }
 }
 
 __global__ void rotary_kernel(rotary op) {
-  const std::size_t half = op.head_dim / 2;
+  const std::size_t half = op.turned / 2;
   WEIR_EACH(i, op.rows * op.heads * half) {
     const std::size_t r = i / (op.heads * half), h = i / half % op.heads, j = i % half;
     float* x = op.x + r * op.stride + h * op.head_dim;
@@ -138,8 +167,7 @@ __global__ void kv_write_kernel(const float* k, const float* v, std::uint32_t st
 }
 
 // Attention of heads that attention_f32.cu does not support. One block for each row and query head. Each
-// thread computes the score of one position at a time; the block
-// keeps a running maximum.
+// thread computes the score of one position at a time; the block keeps a running maximum.
 constexpr unsigned attention_threads = 128;
 __global__ void attention_kernel(attention op, slices_view view) {
   extern __shared__ float q[];  // [head_dim]; behind it `out`, [head_dim]
@@ -155,6 +183,7 @@ __global__ void attention_kernel(attention op, slices_view view) {
     q[i] = op.q[std::size_t{blockIdx.x} * op.stride + head * width + i];
     out[i] = 0;
   }
+  const float scale = op.rule.scale_at(to), cap = op.rule.cap;
   float largest = -INFINITY, total = 0;
   for (std::uint32_t first = from; first <= to; first += attention_threads) {
     __syncthreads();
@@ -165,7 +194,8 @@ __global__ void attention_kernel(attention op, slices_view view) {
       const float* key = keys + ((page * op.kv.heads + kv_head) * tokens + p % tokens) * width;
       score = 0;
       for (std::uint32_t i = 0; i < width; ++i) score += q[i] * key[i];
-      score *= op.rule.scale;
+      score *= scale;
+      if (cap != 0) score = cap * tanhf(score / cap);
     }
     float most = warp_max(score);
     if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = most;
@@ -192,15 +222,33 @@ __global__ void attention_kernel(attention op, slices_view view) {
     op.out[(std::size_t{blockIdx.x} * op.heads + head) * width + i] = out[i] / total;
 }
 
-__global__ void silu_kernel(activate op) {
+__device__ float activated(activation kind, float g) {
+  if (kind == activation::relu2) return g <= 0 ? 0.0f : g * g;  // a NaN stays one
+  if (kind == activation::gelu) return 0.5f * g * (1.0f + tanhf(0.7978845608f * (g + 0.044715f * g * g * g)));
+  return g / (1.0f + expf(-g));
+}
+
+__global__ void activate_kernel(activate op) {
+  const std::size_t stride = op.gated ? 2 * std::size_t{op.width} : op.width;
   WEIR_EACH(i, std::size_t{op.rows} * op.width) {
-    const std::size_t r = i / op.width, c = i % op.width;
-    const float gate = op.x[r * 2 * op.width + c], up = op.x[r * 2 * op.width + op.width + c];
-    op.out[i] = gate / (1.0f + expf(-gate)) * up;
+    const float* x = op.x + i / op.width * stride + i % op.width;
+    op.out[i] = activated(op.kind, *x) * (op.gated ? x[op.width] : 1.0f);
   }
 }
 
-__global__ void add_kernel(add op) { WEIR_EACH(i, op.count) op.x[i] += op.y[i]; }
+__global__ void sigmoid_kernel(sigmoid_mul op) {
+  WEIR_EACH(i, std::size_t{op.rows} * op.width)
+  op.x[i] /= 1.0f + expf(-op.gate[i / op.width * op.stride + i % op.width]);
+}
+
+__global__ void add_kernel(add op) { WEIR_EACH(i, op.count) op.x[i] += op.factor * op.y[i]; }
+
+__global__ void cap_kernel(soft_cap op) {
+  WEIR_EACH(i, op.count) {
+    const float x = op.factor * op.x[i];
+    op.x[i] = op.cap == 0 ? x : op.cap * tanhf(x / op.cap);
+  }
+}
 
 void run_gather(void* self, const gather& op) {
   device& d = of(self);
@@ -208,9 +256,9 @@ void run_gather(void* self, const gather& op) {
   const auto* ids = d.stage_array(op.ids.data(), op.ids.size());
   if (d.failed() || op.ids.empty()) return;
   if (!is_plain(op.table.type))
-    return gather_blocks(d, op.table, ids, static_cast<std::uint32_t>(op.ids.size()), op.out);
-  gather_kernel<<<blocks_for(op.ids.size() * op.table.cols), threads, 0, d.stream>>>(op.table, ids,
-                                                                                     op.ids.size(), op.out);
+    return gather_blocks(d, op.table, ids, static_cast<std::uint32_t>(op.ids.size()), op.out, op.factor);
+  gather_kernel<<<blocks_for(op.ids.size() * op.table.cols), threads, 0, d.stream>>>(
+      op.table, ids, op.ids.size(), op.out, op.factor);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
@@ -224,7 +272,11 @@ void run_row_norm(void* self, const row_norm& op) {
 void run_head_norm(void* self, const head_norm& op) {
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
-  head_norm_kernel<<<(op.rows * op.heads * 32 + threads - 1) / threads, threads, 0, d.stream>>>(op);
+  const std::uint32_t all = op.rows * op.heads;
+  if (op.head_dim >= wide_head)
+    wide_head_norm_kernel<<<all, threads, 0, d.stream>>>(op);
+  else
+    head_norm_kernel<<<(all * 32 + threads - 1) / threads, threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
@@ -259,15 +311,15 @@ void run_rotary_angles(void* self, const rotary_angles& op) {
   const auto* frequencies = d.stage_array(op.frequencies.data(), op.frequencies.size());
   const std::size_t count = op.positions.size() * op.frequencies.size();
   if (d.failed() || count == 0) return;
-  angles_kernel<<<blocks_for(count), threads, 0, d.stream>>>(positions, frequencies, op.positions.size(),
-                                                             op.frequencies.size(), op.cos, op.sin);
+  angles_kernel<<<blocks_for(count), threads, 0, d.stream>>>(
+      positions, frequencies, op.positions.size(), op.frequencies.size(), op.cos, op.sin, op.factor);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
 void run_rotary(void* self, const rotary& op) {
   device& d = of(self);
-  if (d.failed() || op.rows == 0) return;
-  rotary_kernel<<<blocks_for(std::size_t{op.rows} * op.heads * op.head_dim / 2), threads, 0, d.stream>>>(op);
+  if (d.failed() || op.rows == 0 || op.turned == 0) return;
+  rotary_kernel<<<blocks_for(std::size_t{op.rows} * op.heads * op.turned / 2), threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
@@ -302,7 +354,14 @@ void run_attention(void* self, const attention& op) {
 void run_activate(void* self, const activate& op) {
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
-  silu_kernel<<<blocks_for(std::size_t{op.rows} * op.width), threads, 0, d.stream>>>(op);
+  activate_kernel<<<blocks_for(std::size_t{op.rows} * op.width), threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_sigmoid_mul(void* self, const sigmoid_mul& op) {
+  device& d = of(self);
+  if (d.failed() || op.rows == 0) return;
+  sigmoid_kernel<<<blocks_for(std::size_t{op.rows} * op.width), threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
@@ -310,6 +369,13 @@ void run_add(void* self, const add& op) {
   device& d = of(self);
   if (d.failed() || op.count == 0) return;
   add_kernel<<<blocks_for(op.count), threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_soft_cap(void* self, const soft_cap& op) {
+  device& d = of(self);
+  if (d.failed() || op.count == 0) return;
+  cap_kernel<<<blocks_for(op.count), threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
@@ -325,7 +391,9 @@ void fill_table(backend& t) {
   t.do_kv_write = run_kv_write;
   t.do_attention = run_attention;
   t.do_activate = run_activate;
+  t.do_sigmoid_mul = run_sigmoid_mul;
   t.do_add = run_add;
+  t.do_soft_cap = run_soft_cap;
 }
 
 }  // namespace weir::kernels::cuda

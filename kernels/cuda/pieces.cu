@@ -31,8 +31,11 @@ class bench {
   bench(device& d, const decoder_shape& s, std::uint32_t rows, std::uint32_t context)
       : d_(d),
         s_(s),
+        hidden_(s.model.hidden),
+        inter_(s.model.layers.back().mlp.inter),
+        vocab_(s.model.vocab),
         type_(s.embedding.type),
-        heads_{s.heads, s.kv_heads, s.head_dim,
+        heads_{mixer_of(s.model).heads, mixer_of(s.model).kv_heads, mixer_of(s.model).head_dim,
                s.kv == kv_type::fp8  ? page_type::fp8
                : s.kv == kv_type::q8 ? page_type::q8
                                      : elements_of(type_)},
@@ -42,16 +45,16 @@ class bench {
     WEIR_CUDA(d_, cudaEventCreate(&to_));
     // The rows as a deterministic device pads them.
     const std::uint64_t r = (rows + products::unit - 1) / products::unit * products::unit;
-    const std::uint64_t widest = std::max({2 * s.inter, heads_.width(), s.hidden});
-    weights_bytes_ = std::max(
-        past_caches, std::uint64_t{std::max(s.vocab, 2 * s.inter)} * std::max(s.hidden, s.inter) * 2);
+    const std::uint64_t widest = std::max({2 * inter_, heads_.width(), hidden_});
+    weights_bytes_ =
+        std::max(past_caches, std::uint64_t{std::max(vocab_, 2 * inter_)} * std::max(hidden_, inter_) * 2);
     fill(weights_, type_, weights_bytes_ / 2);
     fill(x_, dtype::f32, r * widest);
     fill(in_, type_, r * widest);
-    fill(norm_, dtype::f32, s.hidden);
-    fill(angles_, dtype::f32, r * s.head_dim);
+    fill(norm_, dtype::f32, hidden_);
+    fill(angles_, dtype::f32, r * heads_.head_dim);
     out_.reserve(r * widest * sizeof(float));
-    logits_.reserve(r * s.vocab * sizeof(float));
+    logits_.reserve(r * vocab_ * sizeof(float));
     const split_room room = split_room_of(d, heads_);
     parts_.reserve(room.floats * sizeof(float));
     arrived_.reserve(room.counters * sizeof(unsigned));
@@ -65,25 +68,25 @@ class bench {
   }
 
   std::vector<decoder_piece> run() {
-    const auto h = s_.hidden;
+    const auto h = hidden_;
     const std::uint32_t padded = (rows_ + products::unit - 1) / products::unit * products::unit;
     const std::uint32_t m = d_.deterministic ? padded : rows_;
     time("norm", {(4 + 2) * std::uint64_t{m} * h, 4 * std::uint64_t{m} * h}, [&](std::size_t) {
       norm(d_, type_, x_.as<float>(), nullptr, nullptr, norm_.as<float>(), m, h, 1e-5f, out_.as<element>());
     });
     multiply("product qkv", heads_.width(), h, m, product_out::element);
-    multiply("product out", h, s_.heads * s_.head_dim, m, product_out::add_f32);
-    const product fused{type_, nullptr, 2 * s_.inter, h, in_.as<void>(), m, nullptr, product_out::silu};
+    multiply("product out", h, heads_.heads * heads_.head_dim, m, product_out::add_f32);
+    const product fused{type_, nullptr, 2 * inter_, h, in_.as<void>(), m, nullptr, product_out::silu};
     if (function_for(d_, fused) != product_function::none) {
-      multiply("product gate_up, silu", 2 * s_.inter, h, m, product_out::silu);
+      multiply("product gate_up, silu", 2 * inter_, h, m, product_out::silu);
     } else {
-      multiply("product gate_up", 2 * s_.inter, h, m, product_out::element);
-      time("silu", {3 * 2 * std::uint64_t{m} * s_.inter, 5 * std::uint64_t{m} * s_.inter}, [&](std::size_t) {
-        silu_mul_rows(d_, type_, in_.as<element>(), nullptr, m, s_.inter, out_.as<element>());
+      multiply("product gate_up", 2 * inter_, h, m, product_out::element);
+      time("silu", {3 * 2 * std::uint64_t{m} * inter_, 5 * std::uint64_t{m} * inter_}, [&](std::size_t) {
+        silu_mul_rows(d_, type_, in_.as<element>(), nullptr, m, inter_, out_.as<element>());
       });
     }
-    multiply("product down", h, s_.inter, m, product_out::add_f32);
-    multiply("product head", s_.vocab, h, m, product_out::f32);
+    multiply("product down", h, inter_, m, product_out::add_f32);
+    multiply("product head", vocab_, h, m, product_out::f32);
     attend("attention decode", rows_, 1);
     if (rows_ > 1) attend("attention prefill", 1, rows_);
     return d_.failed() ? std::vector<decoder_piece>() : std::move(pieces_);
@@ -127,7 +130,7 @@ class bench {
       slices.push_back({i * rows, rows, length - rows, pages.data() + i * each});
       for (std::uint32_t j = 0; j < rows; ++j) positions.push_back(length - rows + j);
     }
-    const std::uint64_t half = std::uint64_t{pages.size()} * s_.kv_heads * heads_.page_bytes();
+    const std::uint64_t half = std::uint64_t{pages.size()} * heads_.kv_heads * heads_.page_bytes();
     const std::uint64_t copies = std::max<std::uint64_t>(1, past_caches / (half * 2));
     grown kv(d_);
     fill(kv, type_, copies * half);
@@ -143,10 +146,10 @@ class bench {
     const rotary_args rotary{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
     const bool fresh = rows == 1 && !d_.deterministic && takes_fresh(heads_);
     // The traffic is that of the single operation, whose queries and outputs have 4 bytes instead of 2.
-    const kv_pages stored{nullptr,     nullptr,     s_.kv_heads,
-                          s_.head_dim, page_tokens, s_.kv.value_or(kv_type::bf16)};
-    traffic all = traffic_of(attention{nullptr, 0, s_.heads, stored, slices, {}, nullptr});
-    all.bytes -= 4 * positions.size() * s_.heads * s_.head_dim;
+    const kv_pages stored{nullptr,         nullptr,     heads_.kv_heads,
+                          heads_.head_dim, page_tokens, s_.kv.value_or(kv_type::bf16)};
+    traffic all = traffic_of(attention{nullptr, 0, heads_.heads, stored, slices, {}, nullptr});
+    all.bytes -= 4 * positions.size() * heads_.heads * heads_.head_dim;
     time(name, all, [&](std::size_t i) {
       unsigned char* keys = kv.as<unsigned char>() + i % copies * 2 * half;
       const attention_args a{heads_,
@@ -154,7 +157,7 @@ class bench {
                              {keys, keys + half},
                              in_.as<element>(),
                              out_.as<element>(),
-                             {0, 1.0f / std::sqrt(static_cast<float>(s_.head_dim))}};
+                             {0, 1.0f / std::sqrt(static_cast<float>(heads_.head_dim))}};
       prefill_attention(d_, v, a);
       decode_attention(d_, v, a, rotary, fresh, scratch_);
     });
@@ -186,6 +189,7 @@ class bench {
 
   device& d_;
   const decoder_shape& s_;
+  const std::uint32_t hidden_, inter_, vocab_;
   const dtype type_;
   const head_shape heads_;
   const std::uint32_t rows_, context_;
@@ -204,7 +208,7 @@ std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std:
                                         std::uint32_t context) {
   device& d = of(self);
   const bool stores = !s.kv || *s.kv != kv_type::f32;
-  if (d.failed() || !decoder_takes(s) || !is_element(s.embedding.type) || !stores) return {};
+  if (d.failed() || !why_not(s.model).empty() || !is_element(s.embedding.type) || !stores) return {};
   return bench(d, s, rows, context).run();
 }
 

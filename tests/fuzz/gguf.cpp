@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include <boost/json/serialize.hpp>
 
@@ -26,13 +27,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (covered > size) std::abort();
 
   gguf_reader keys(parsed->keys, "fuzz");
-  const auto config = gguf_config(keys, parsed->tensors);
+  const auto read = [](const stored_tensor& t, std::span<std::byte> to) -> result<void> {
+    std::memcpy(to.data(), t.bytes.data(), to.size());
+    return {};
+  };
+  boost::json::object config;
+  const gguf_architecture* architecture = gguf_architecture_of(keys);
+  if (architecture) config = gguf_config(keys, *architecture, parsed->tensors, read);
   const auto stops = gguf_stop_ids(keys);
   if (!keys.failure()) (void)parse_config(boost::json::serialize(config), "fuzz");
   gguf_reader text(parsed->keys, "fuzz");
-  const auto tokenizer = gguf_tokenizer(text);
+  auto parts = gguf_tokenizer(text);
   (void)gguf_special_tokens(text);
   (void)gguf_chat_templates(text);
-  if (!text.failure()) (void)parse_tokenizer(boost::json::serialize(tokenizer), "");
+  if (text.failure() || !parts) return 0;
+  try {
+    const hf_tokenizer made(std::move(*parts), {}, "fuzz");
+    for (const token_id id : made.encode("I'm <s> 12 na\u00EFve  \u6F22 ab", {}))
+      if (id < 0 || static_cast<std::uint32_t>(id) >= made.vocab_size()) std::abort();
+  } catch (const refusal&) {  // an id outside the vocabulary
+  }
   return 0;
 }

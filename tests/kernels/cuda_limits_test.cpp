@@ -10,6 +10,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/layers.h"
 #include "tests/kernels/on_device.h"
+#include "tests/support/plain_layer.h"
 
 namespace weir::tests::cuda_limits_test {
 
@@ -50,28 +51,24 @@ class toy {
       : b_(std::move(b)), zeros_(b_, 4u << 20), pages_(b_, 8u << 20), half_(head_dim / 2) {
     const std::uint32_t heads = 4, kv_heads = 2, hidden = 256, inter = 512, vocab = 128;
     decoder_shape s;
-    s.hidden = hidden;
-    s.inter = inter;
-    s.heads = heads;
-    s.kv_heads = kv_heads;
-    s.head_dim = head_dim;
-    s.vocab = vocab;
+    s.model.hidden = hidden;
+    s.model.vocab = vocab;
+    s.model.tables = {{half_}};
+    s.model.groups = {{kv_heads, head_dim, 1}};
+    s.model.layers = {tests::plain_layer(inter, heads, kv_heads, head_dim)};
     s.page_tokens = cuda::page_tokens;
-    s.norm_eps = 1e-5f;
     const auto matrix_of = [&](std::uint32_t n, std::uint32_t k) {
       return matrix{zeros_.data(), type, n, k};
     };
     const auto* floats = zeros_.floats();
     s.embedding = s.head = matrix_of(vocab, hidden);
-    s.norm = floats;
-    s.frequencies = half_;
+    s.norm.weight = floats;
     decoder_layer l;
-    l.attention_norm = l.mlp_norm = floats;
+    l.attention_norm.weight = l.mlp_norm.weight = floats;
     l.qkv = matrix_of((heads + 2 * kv_heads) * head_dim, hidden);
     l.out = matrix_of(hidden, heads * head_dim);
     l.gate_up = matrix_of(2 * inter, hidden);
     l.down = matrix_of(hidden, inter);
-    l.rule.scale = 1;
     if (bias) l.qkv_bias = l.out_bias = l.gate_up_bias = l.down_bias = floats;
     s.layers = {l};
     s.kv = kv;

@@ -149,66 +149,118 @@ TEST_CASE("cuda: linear equals the reference") {
 TEST_CASE("cuda: gather equals the reference bit for bit") {
   on_cuda([](const backend_ptr& b) {
     tests::rng r(3);
-    for (const dtype type : types) {
-      const std::uint32_t rows = 50, width = pick(r, 1, 1400);
-      const tests::random_matrix table(r, type, rows, width);
-      const buffer memory(b, b->weight_bytes(b->self, type, rows, width));
-      std::vector<std::int32_t> ids(40);
-      for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 0, rows - 1));
-      auto wanted = tests::poison(ids.size() * width);
-      const on_device out(b, wanted);
-      defined().run(gather{table.view, ids, wanted.data()});
-      b->run(gather{packed(b, memory, table.view), ids, out.floats()});
-      CHECK(wanted == out.back());
+    for (const dtype type : types)
+      for (const float factor : {1.0f, 59.75f}) {
+        const std::uint32_t rows = 50, width = pick(r, 1, 1400);
+        const tests::random_matrix table(r, type, rows, width);
+        const buffer memory(b, b->weight_bytes(b->self, type, rows, width));
+        std::vector<std::int32_t> ids(40);
+        for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 0, rows - 1));
+        auto wanted = tests::poison(ids.size() * width);
+        const on_device out(b, wanted);
+        defined().run(gather{table.view, ids, wanted.data(), factor});
+        b->run(gather{packed(b, memory, table.view), ids, out.floats(), factor});
+        CHECK(wanted == out.back());
+      }
+  });
+}
+
+TEST_CASE(
+    "cuda: norms equal the reference, of rows and of heads, centred or not, with weights of every kind") {
+  on_cuda([](const backend_ptr& b) {
+    tests::rng r(14);
+    for (int round = 0; round < 24; ++round) {
+      const bool centred = round % 2 == 1, biased = round % 4 >= 2, own = round % 3 == 1;
+      // Heads that are whole rows are wide.
+      const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8),
+                          head_dim = round % 3 == 2 ? pick(r, 1024, 5000) : pick(r, 2, 300),
+                          stride = heads * head_dim + pick(r, 0, 9);
+      CAPTURE(rows, width, heads, head_dim, centred, biased, own);
+      auto x = random_floats(r, std::size_t{rows} * width, 3);
+      if (centred)
+        for (float& v : x) v += 2;
+      const auto weight = random_floats(r, width), bias = random_floats(r, width);
+      auto wanted = tests::poison(x.size());
+      const on_device dx(b, x), dweight(b, weight), dbias(b, bias), out(b, wanted);
+      defined().run(row_norm{x.data(), weight.data(), wanted.data(), rows, width, 1e-5f, centred,
+                             biased ? bias.data() : nullptr});
+      b->run(row_norm{dx.floats(), dweight.floats(), out.floats(), rows, width, 1e-5f, centred,
+                      biased ? dbias.floats() : nullptr});
+      CHECK(tests::worst_difference(wanted, out.back()) <= 3e-6);
+
+      auto all = random_floats(r, std::size_t{rows} * stride);
+      const auto weights = random_floats(r, heads * head_dim);
+      const on_device dall(b, all), dweights(b, weights);
+      const std::uint32_t apart = own ? head_dim : 0;
+      defined().run(
+          head_norm{all.data(), weights.data(), rows, stride, heads, head_dim, 1e-6f, centred, apart});
+      b->run(
+          head_norm{dall.floats(), dweights.floats(), rows, stride, heads, head_dim, 1e-6f, centred, apart});
+      CHECK(tests::worst_difference(all, dall.back()) <= 3e-6);
     }
   });
 }
 
-TEST_CASE("cuda: norms, rotary, activate and add equal the reference") {
+TEST_CASE("cuda: rotary equals the reference, whole heads and parts of them, with a factor or without") {
   on_cuda([](const backend_ptr& b) {
-    tests::rng r(4);
+    tests::rng r(15);
     for (int round = 0; round < 12; ++round) {
-      const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
-      const std::uint32_t half = pick(r, 2, 128), stride = heads * half * 2 + pick(r, 0, 9);
-      CAPTURE(rows, width, heads, half);
-      {
-        const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
-        auto wanted = tests::poison(x.size());
-        const on_device dx(b, x), dweight(b, weight), out(b, wanted);
-        defined().run(row_norm{x.data(), weight.data(), wanted.data(), rows, width, 1e-5f});
-        b->run(row_norm{dx.floats(), dweight.floats(), out.floats(), rows, width, 1e-5f});
-        CHECK(tests::worst_difference(wanted, out.back()) <= 3e-6);
-      }
+      const std::uint32_t rows = pick(r, 1, 40), heads = pick(r, 1, 8), half = pick(r, 2, 128);
+      const std::uint32_t pairs = round % 2 ? pick(r, 1, half) : half,
+                          stride = heads * half * 2 + pick(r, 0, 9);
+      const float factor = round % 3 ? 1.0f : 1.3466f;
+      CAPTURE(rows, heads, half, pairs);
       auto x = random_floats(r, std::size_t{rows} * stride);
-      const auto weight = random_floats(r, 2 * half), frequencies = random_floats(r, half);
-      const on_device dx(b, x), dweight(b, weight);
-      defined().run(head_norm{x.data(), weight.data(), rows, stride, heads, 2 * half, 1e-6f});
-      b->run(head_norm{dx.floats(), dweight.floats(), rows, stride, heads, 2 * half, 1e-6f});
-      CHECK(tests::worst_difference(x, dx.back()) <= 3e-6);
+      const auto frequencies = random_floats(r, pairs);
+      const on_device dx(b, x);
       std::vector<std::uint32_t> positions(rows);
       for (auto& p : positions) p = pick(r, 0, 100000);
-      auto cos = tests::poison(std::size_t{rows} * half), sin = cos;
+      auto cos = tests::poison(std::size_t{rows} * pairs), sin = cos;
       const on_device dcos(b, cos), dsin(b, sin);
-      defined().run(rotary_angles{positions, frequencies, cos.data(), sin.data()});
-      b->run(rotary_angles{positions, frequencies, dcos.floats(), dsin.floats()});
+      defined().run(rotary_angles{positions, frequencies, cos.data(), sin.data(), factor});
+      b->run(rotary_angles{positions, frequencies, dcos.floats(), dsin.floats(), factor});
       CHECK(tests::worst_difference(cos, dcos.back()) <= 1e-6);
       CHECK(tests::worst_difference(sin, dsin.back()) <= 1e-6);
-      x = dx.back();
-      defined().run(rotary{x.data(), cos.data(), sin.data(), rows, stride, heads, 2 * half});
-      b->run(rotary{dx.floats(), dcos.floats(), dsin.floats(), rows, stride, heads, 2 * half});
+      defined().run(rotary{x.data(), cos.data(), sin.data(), rows, stride, heads, 2 * half, 2 * pairs});
+      b->run(rotary{dx.floats(), dcos.floats(), dsin.floats(), rows, stride, heads, 2 * half, 2 * pairs});
       CHECK(tests::worst_difference(x, dx.back()) <= 3e-6);
-      {
-        const auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
-        auto wanted = tests::poison(std::size_t{rows} * width);
-        const on_device dboth(b, both), out(b, wanted);
-        defined().run(activate{both.data(), wanted.data(), rows, width});
-        b->run(activate{dboth.floats(), out.floats(), rows, width});
-        CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
-        b->run(add{out.floats(), dboth.floats(), wanted.size()});
-        const auto sum = out.back();
-        for (std::size_t i = 0; i < sum.size(); ++i)
-          REQUIRE(sum[i] == Approx(wanted[i] + both[i]).margin(1e-4));
-      }
+    }
+  });
+}
+
+TEST_CASE("cuda: activations, gates, sums and bounds equal the reference") {
+  on_cuda([](const backend_ptr& b) {
+    tests::rng r(16);
+    for (int round = 0; round < 12; ++round) {
+      const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000);
+      const auto kind = static_cast<activation>(round % 3);
+      const bool gated = round % 2 == 0;
+      CAPTURE(rows, width, round);
+      const auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
+      auto wanted = tests::poison(std::size_t{rows} * width);
+      const on_device dboth(b, both), out(b, wanted);
+      defined().run(activate{both.data(), wanted.data(), rows, width, kind, gated});
+      b->run(activate{dboth.floats(), out.floats(), rows, width, kind, gated});
+      CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
+
+      // Gates that lie in wider rows, with a column of something else beside them.
+      wanted = out.back();
+      const std::uint32_t stride = 2 * width;
+      defined().run(sigmoid_mul{wanted.data(), both.data() + width, rows, width, stride});
+      b->run(sigmoid_mul{out.floats(), dboth.floats() + width, rows, width, stride});
+      CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
+
+      wanted = out.back();
+      const float factor = round % 4 ? 0.22f : 1.0f;
+      defined().run(add{wanted.data(), both.data(), wanted.size(), factor});
+      b->run(add{out.floats(), dboth.floats(), wanted.size(), factor});
+      CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
+
+      wanted = out.back();
+      const float cap = round % 4 == 1 ? 0.0f : 5.0f;
+      defined().run(soft_cap{wanted.data(), wanted.size(), factor, cap});
+      b->run(soft_cap{out.floats(), wanted.size(), factor, cap});
+      CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
     }
   });
 }
@@ -262,8 +314,10 @@ TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention e
       const auto run = [&](const backend& on, const float* o, const float* n, const kv_pages& kv, float* to) {
         on.run(kv_write{o + q_width, o + q_width + kv_width, stride, kv, history});
         on.run(kv_write{n + q_width, n + q_width + kv_width, stride, kv, now});
-        const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-        on.run(attention{n, stride, heads * group, kv, now, {window, scale}, to});
+        attention_rule rule{window, 1.0f / std::sqrt(static_cast<float>(head_dim))};
+        if (round % 3 == 1) rule.cap = 2;
+        if (round % 4 >= 2) rule.growth = 0.3f, rule.growth_unit = 16;
+        on.run(attention{n, stride, heads * group, kv, now, rule, to});
       };
       run(defined(), old.data(), qkv.data(), host, wanted.data());
       run(*b, dold.floats(), dqkv.floats(), there, out.floats());

@@ -2,27 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/parse.hpp>
 #include <cmath>
+
+#include "core/model/families.h"
+#include "core/shortened.h"
 
 namespace weir::core {
 namespace json = boost::json;
 namespace {
 
 constexpr std::uint32_t most = 1u << 24;  // as in config.cpp, which checks the ranges
+constexpr std::uint32_t most_layers = 1024, most_window = 1u << 30;
 
-// An architecture in a GGUF file, and the class of transformers that computes the same.
-struct architecture {
-  std::string_view gguf, hugging_face;
-  bool windows;  // a key may give it a sliding window
-};
-constexpr std::array architectures{
-    architecture{"llama", "LlamaForCausalLM", true},  // with a window it is Mistral's
-    architecture{"qwen2", "Qwen2ForCausalLM", false},
-    architecture{"qwen3", "Qwen3ForCausalLM", false},
-};
-
-// Keys below the architecture's name that are read here, and those that do not change the arithmetic. Any
-// other is refused.
+// Keys below the architecture's name that are read, here or in gguf_rope.cpp, and those that do not change the
+// arithmetic. A row may have more. Any other is refused.
 constexpr std::array known_keys{
     "block_count",
     "context_length",
@@ -33,118 +27,172 @@ constexpr std::array known_keys{
     "attention.head_count_kv",
     "attention.key_length",
     "attention.value_length",
+    "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     "attention.sliding_window",
+    "attention.causal",
     "rope.freq_base",
+    "rope.freq_base_swa",
     "rope.dimension_count",
     "rope.scaling.type",
     "rope.scaling.factor",
     "rope.scale_linear",
     "rope.scaling.finetuned",
+    "rope.scaling.attn_factor",
     "rope.scaling.original_context_length",
+    "rope.scaling.yarn_attn_factor",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+    "rope.scaling.yarn_ext_factor",
+    "rope.scaling.yarn_log_multiplier",
     "expert_count",
     "expert_used_count",
     "tensor_data_layout",
 };
 
-void not_supported(gguf_reader& in, std::string_view thing) {
-  in.fail(errc::not_supported, fmt::format("{}: {} is not supported yet", in.what(), thing));
+bool knows(const gguf_architecture& a, std::string_view key) {
+  if (std::ranges::find(known_keys, key) != known_keys.end()) return true;
+  if (std::ranges::find(a.numbers, key, &gguf_number::key) != a.numbers.end()) return true;
+  if (a.growing_queries && key == "attention.temperature_scale") return true;
+  if (a.windows == gguf_windows::cycle && key == "attention.sliding_window_pattern") return true;
+  return a.other_keys.find(fmt::format(" {} ", key)) != a.other_keys.npos;
 }
 
 class config_writer {
  public:
-  config_writer(gguf_reader& in, const architecture& a) : in_(in), a_(a) {}
+  config_writer(gguf_reader& in, const gguf_architecture& a, const tensor_map& tensors)
+      : keys_(in, a.name), in_(in), a_(a), tensors_(tensors) {}
 
-  json::object write(const tensor_map& tensors) {
+  json::object write(const read_tensor& read) {
     refuse_unknown_keys();
-    out_["architectures"] = json::array{a_.hugging_face};
+    out_ = json::parse(a_.implied).get_object();
     write_sizes();
-    write_rope();
-    write_window();
-    const auto there = [&](const char* name) {
-      return tensors.find(std::string_view(name)) != tensors.end();
-    };
-    out_["tie_word_embeddings"] = !there("output.weight");
-    if (a_.gguf == "llama") {
-      out_["attention_bias"] = there("blk.0.attn_q.bias");
-      out_["mlp_bias"] = there("blk.0.ffn_gate.bias");
-    }
+    write_windows();
+    const std::string_view name = window_ > 0 && !a_.windowed.empty() ? a_.windowed : a_.family;
+    const family& f = *find_family(name);
+    write_norms(f);
+    write_numbers();
+    out_["rope_parameters"] =
+        gguf_rope(keys_, a_, {head_dim_, context_, f.two_tables}, tensors_, read);
+    if (a_.may_not_turn && !keys_.boolean("rope.scaling.finetuned").value_or(true))
+      out_["position_embedding_type"] = "nope";
+    out_["tie_word_embeddings"] = !tensors_.contains("output.weight");
+    for (const char* token : {"bos_token_id", "eos_token_id"}) out_[token] = nullptr;  // keys of the tokenizer
+    if (f.wrapped) return {{"architectures", json::array{name}}, {"text_config", std::move(out_)}};
+    out_["architectures"] = json::array{name};
     return std::move(out_);
   }
 
  private:
-  std::string key(std::string_view name) const { return fmt::format("{}.{}", a_.gguf, name); }
-
   void refuse_unknown_keys() {
-    const std::string prefix = key("");
     for (const auto& [name, value] : in_.keys()) {
-      if (!name.starts_with(prefix)) continue;
-      const std::string_view rest = std::string_view(name).substr(prefix.size());
-      if (std::ranges::find(known_keys, rest) == known_keys.end())
-        not_supported(in_, fmt::format("key '{}'", name));
+      if (!name.starts_with(keys_.prefix())) continue;
+      if (knows(a_, std::string_view(name).substr(keys_.prefix().size()))) continue;
+      in_.fail(errc::not_supported,
+               fmt::format("{}: key '{}' is not supported yet", in_.what(), name));
     }
+    if (!keys_.boolean("attention.causal").value_or(true)) keys_.refuse("attention.causal", "false");
   }
 
-  std::uint32_t required(std::string_view name) {
-    const auto n = in_.count(key(name), most);
-    if (!n) in_.missing(key(name));  // no effect if its value was wrong: the first error is kept
+  std::uint32_t required(std::string_view name, std::uint32_t limit = most) {
+    const auto n = keys_.count(name, limit);
+    if (!n) keys_.missing(name);  // no effect if its value was wrong: the first error is kept
     return n.value_or(1);
   }
 
   void write_sizes() {
     const std::uint32_t hidden = required("embedding_length"), heads = required("attention.head_count");
+    layers_ = required("block_count", most_layers);
+    context_ = required("context_length");
     out_["hidden_size"] = hidden;
     out_["num_attention_heads"] = heads;
-    out_["num_hidden_layers"] = required("block_count");
-    out_["max_position_embeddings"] = required("context_length");
+    out_["num_hidden_layers"] = layers_;
+    out_["max_position_embeddings"] = context_;
     out_["intermediate_size"] = required("feed_forward_length");
-    out_["num_key_value_heads"] = in_.count(key("attention.head_count_kv"), most).value_or(heads);
+    out_["num_key_value_heads"] = keys_.count("attention.head_count_kv", most).value_or(heads);
     const std::uint32_t usual = heads > 0 && hidden % heads == 0 ? hidden / heads : 0;
-    const std::uint32_t head_dim = in_.count(key("attention.key_length"), most).value_or(usual);
-    out_["head_dim"] = head_dim;
-    if (in_.count(key("attention.value_length"), most).value_or(head_dim) != head_dim)
-      not_supported(in_, fmt::format("'{}' other than key_length", key("attention.value_length")));
-    if (in_.count(key("rope.dimension_count"), most).value_or(head_dim) != head_dim)
-      not_supported(in_, fmt::format("'{}' other than key_length", key("rope.dimension_count")));
-    if (in_.count(key("expert_count"), most).value_or(0) > 0)
-      not_supported(in_, fmt::format("'{}', a mixture of experts,", key("expert_count")));
-    const auto eps = in_.number(key("attention.layer_norm_rms_epsilon"));
-    if (!eps) in_.missing(key("attention.layer_norm_rms_epsilon"));
-    out_["rms_norm_eps"] = eps.value_or(1);
+    head_dim_ = keys_.count("attention.key_length", most).value_or(usual);
+    out_["head_dim"] = head_dim_;
+    if (keys_.count("attention.value_length", most).value_or(head_dim_) != head_dim_)
+      keys_.refuse("attention.value_length", "other than key_length");
+    if (keys_.count("expert_count", most).value_or(0) > 0)
+      keys_.refuse("expert_count", "above 0, a mixture of experts,");
+    if (a_.wide_scale_layers > 0)
+      out_["query_pre_attn_scalar"] = layers_ == a_.wide_scale_layers ? usual : head_dim_;
+    write_vocabulary();
+  }
+
+  void write_vocabulary() {
     const auto* tokens = in_.texts("tokenizer.ggml.tokens");
-    const auto vocab = in_.count(key("vocab_size"), most);
+    const auto vocab = keys_.count("vocab_size", most);
     if (!tokens) in_.missing("tokenizer.ggml.tokens");
     if (vocab && tokens && *vocab != tokens->size())
       in_.fail(errc::bad_file, fmt::format("{}: '{}' is {}, but there are {} tokens", in_.what(),
-                                           key("vocab_size"), *vocab, tokens->size()));
+                                           keys_.full("vocab_size"), *vocab, tokens->size()));
     out_["vocab_size"] = tokens ? tokens->size() : 1;
   }
 
-  void write_rope() {
-    out_["rope_theta"] = in_.number(key("rope.freq_base")).value_or(10000);
-    const auto type = in_.text(key("rope.scaling.type")).value_or("");
-    const double old = in_.number(key("rope.scale_linear")).value_or(0);
-    double factor = in_.number(key("rope.scaling.factor")).value_or(old);
-    if (factor == 0) factor = 1;
-    if (!type.empty() && type != "none" && type != "linear")
-      return not_supported(in_, fmt::format("'{}' {}", key("rope.scaling.type"), type));
-    if (type == "none" || factor == 1) return;
-    out_["rope_parameters"] =
-        json::object{{"rope_type", "linear"}, {"factor", factor}, {"rope_theta", out_["rope_theta"]}};
+  void write_norms(const family& f) {
+    const std::string_view key =
+        f.centred_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    const auto eps = keys_.number(key);
+    if (!eps) keys_.missing(key);
+    out_[f.eps_key] = eps.value_or(1);
+    if (a_.may_norm_heads) out_["use_qk_norm"] = tensors_.contains("blk.0.attn_q_norm.weight");
   }
 
-  void write_window() {
-    const std::string name = key("attention.sliding_window");
-    const std::uint32_t window = in_.count(name, 1u << 30).value_or(0);
-    if (window == 0) return;
-    if (!a_.windows) return not_supported(in_, fmt::format("'{}'", name));
-    out_["architectures"] = json::array{"MistralForCausalLM"};
-    out_["sliding_window"] = window;
+  void write_numbers() {
+    for (const gguf_number& n : a_.numbers) {
+      const auto x = keys_.number(n.key);
+      if (!x && n.missing == if_missing::refused) keys_.missing(n.key);
+      if (x && *x != 0)
+        out_[n.config] = *x;
+      else if (x || n.missing != if_missing::of_family)
+        out_[n.config] = nullptr;
+    }
   }
 
+  void write_windows() {
+    constexpr std::string_view key = "attention.sliding_window";
+    const auto said = keys_.count(key, most_window);
+    if (!said && a_.window_needed) keys_.missing(key);
+    window_ = said.value_or(a_.window);
+    if (a_.windows == gguf_windows::none) {
+      if (window_ > 0) keys_.refuse(key, "above 0");
+      return;
+    }
+    out_["sliding_window"] = window_ > 0 ? json::value(window_) : json::value(nullptr);
+    if (window_ == 0 || a_.windows == gguf_windows::all_layers) return;
+    json::array kinds;
+    for (const bool slides : sliding_layers()) kinds.push_back(slides ? "sliding_attention" : "full_attention");
+    out_["layer_types"] = std::move(kinds);
+  }
+
+  // The pattern is a bool for each layer, or every how many layers one is full; of 0 layers none is.
+  std::vector<bool> sliding_layers() {
+    constexpr std::string_view key = "attention.sliding_window_pattern";
+    std::vector<bool> out(layers_);
+    const gguf_value* v = keys_.find(key);
+    if (const auto* list = v ? std::get_if<gguf_array>(v) : nullptr) {
+      if (list->kind == gguf_kind::text || list->size != layers_) {
+        in_.fail(errc::bad_file, fmt::format("{}: '{}' must have a bool for each of {} layers", in_.what(),
+                                             keys_.full(key), layers_));
+        return out;
+      }
+      for (std::uint32_t i = 0; i < layers_; ++i) out[i] = list->number(i) != 0;
+      return out;
+    }
+    const std::uint32_t every = keys_.count(key, most_layers).value_or(a_.full_every);
+    for (std::uint32_t i = 0; i < layers_; ++i) out[i] = every == 0 || (i + 1) % every != 0;
+    return out;
+  }
+
+  architecture_keys keys_;
   gguf_reader& in_;
-  const architecture& a_;
+  const gguf_architecture& a_;
+  const tensor_map& tensors_;
   json::object out_;
+  std::uint32_t layers_ = 0, head_dim_ = 0, context_ = 0, window_ = 0;
 };
 
 constexpr std::array stop_keys{"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
@@ -166,19 +214,29 @@ constexpr std::array<std::string_view, 12> stop_spellings{
 
 }  // namespace
 
-json::object gguf_config(gguf_reader& keys, const tensor_map& tensors) {
+const gguf_architecture* gguf_architecture_of(gguf_reader& keys) {
   const auto name = keys.text("general.architecture");
-  if (!name) return keys.missing("general.architecture"), json::object();
-  const auto* a = std::ranges::find(architectures, *name, &architecture::gguf);
-  if (a == architectures.end()) {
-    std::string there;
-    for (const architecture& known : architectures)
-      there += fmt::format("{}{}", there.empty() ? "" : ", ", known.gguf);
+  if (!name) return keys.missing("general.architecture"), nullptr;
+  const gguf_architecture* a = find_gguf_architecture(*name);
+  if (!a)
     keys.fail(errc::not_supported, fmt::format("{}: architecture {} is not supported; these are: {}",
-                                               keys.what(), name->substr(0, 60), there));
-    return json::object();
-  }
-  return config_writer(keys, *a).write(tensors);
+                                               keys.what(), shortened(*name), gguf_architecture_names()));
+  return a;
+}
+
+json::object gguf_config(gguf_reader& keys, const gguf_architecture& a, const tensor_map& tensors,
+                         const read_tensor& read) {
+  return config_writer(keys, a, tensors).write(read);
+}
+
+stored_form gguf_form(stored_form s, const gguf_architecture& a, const tensor_map& tensors) {
+  s.side_by_side = a.neighbours;
+  s.plus_one = false;
+  s.weightless_heads = false;
+  s.qkv_bias |= tensors.contains("blk.0.attn_q.bias") || tensors.contains("blk.0.attn_qkv.bias");
+  s.out_bias |= tensors.contains("blk.0.attn_output.bias");
+  s.mlp_bias |= tensors.contains("blk.0.ffn_down.bias");
+  return s;
 }
 
 std::vector<token_id> gguf_stop_ids(gguf_reader& keys) {
@@ -200,20 +258,6 @@ std::vector<token_id> gguf_stop_ids(gguf_reader& keys) {
     if (std::ranges::find(stop_spellings, (*tokens)[i]) != stop_spellings.end())
       add(static_cast<token_id>(i));
   return ids;
-}
-
-result<std::vector<float>> read_rope_divisors(const stored_tensor& t, const opened_file& in,
-                                              std::size_t frequencies, std::string_view what) {
-  if (t.dtype != "F32" || t.shape.size() != 1 || t.shape[0] != frequencies)
-    return make_error(errc::bad_file, "{}: tensor 'rope_freqs.weight' is {} {}, not F32 [{}]", what, t.dtype,
-                      t.shape_text(), frequencies);
-  std::vector<float> out(frequencies);
-  if (auto ok = in.read(t.bytes, 0, std::as_writable_bytes(std::span(out))); !ok) return ok.error();
-  for (const float x : out)
-    if (!(std::isfinite(x) && x > 0))
-      return make_error(errc::bad_file, "{}: tensor 'rope_freqs.weight' has {}, which is not above 0", what,
-                        x);
-  return out;
 }
 
 }  // namespace weir::core

@@ -7,22 +7,26 @@
 #include <boost/json/object.hpp>
 #include <vector>
 
+#include "core/model/config.h"
+#include "core/model/load/gguf_architectures.h"
 #include "core/model/load/gguf_reader.h"
+#include "core/model/load/gguf_rope.h"
 #include "core/token.h"
 
 namespace weir::core {
 
+// The architecture that general.architecture names; null, with an error recorded, where it is not supported.
+const gguf_architecture* gguf_architecture_of(gguf_reader& keys);
+
 // The config.json that says the same as these keys. `tensors`: the tensors of all files, by their names in
-// the files. They tell what no key does: whether the model has biases, and whether it has a head of its own.
-boost::json::object gguf_config(gguf_reader& keys, const tensor_map& tensors);
+// the files. They tell what no key does: whether the model has a head of its own, and which norms.
+boost::json::object gguf_config(gguf_reader& keys, const gguf_architecture& a, const tensor_map& tensors,
+                                const read_tensor& read);
+
+// How GGUF files store the weights of this config: which biases are there, and the order of rows.
+stored_form gguf_form(stored_form of_family, const gguf_architecture& a, const tensor_map& tensors);
 
 // The ids of the tokens that end a text: those that a key names, and those that are spelled like one.
 std::vector<token_id> gguf_stop_ids(gguf_reader& keys);
-
-// Reads the tensor `rope_freqs.weight`: the factors by which the rotary frequencies are divided.
-// `in`: the tensor's file. `frequencies`: their number, half the size of a head. Error: not_supported,
-// bad_file.
-result<std::vector<float>> read_rope_divisors(const stored_tensor& t, const opened_file& in,
-                                              std::size_t frequencies, std::string_view what);
 
 }  // namespace weir::core

@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 #include <optional>
 
+#include "core/model/load/arrange.h"
 #include "core/model/load/gguf_config.h"
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_names.h"
@@ -77,30 +78,57 @@ result<gguf_parts> open_gguf_parts(const std::string& path) {
 
 namespace {
 
-// The heads of a tensor of queries or keys (or their biases), whose rows files of the llama architecture
-// order for a rotation of neighbours; 0 for other tensors.
-std::uint32_t paired_heads(std::string_view name, const model_config& c) {
-  const auto is = [&](std::string_view part) { return name.find(part) != name.npos; };
-  const kernels::attention_mixer& a = c.shape.layers.front().mixer;
-  return is(".self_attn.q_proj.") ? a.heads : is(".self_attn.k_proj.") ? a.kv_heads : 0;
+// Tensors that are no weights: they are read with the config.
+bool is_read_already(std::string_view name) {
+  return name == divisors_name || name == "rope_factors_long.weight" || name == "rope_factors_short.weight";
 }
 
-result<checkpoint> name_tensors(gguf_parts&& all, const model_config& config, bool rows_in_pairs) {
+result<checkpoint> name_tensors(gguf_parts&& all, const gguf_names& names) {
   checkpoint weights;
-  weights.call_by(gguf_name, "the description in its keys");
+  weights.call_by([names](std::string_view name) { return names.gguf_name(name); },
+                  "the description in its keys");
   for (gguf_header& f : all.files) {
     const std::string path = f.file.path();
     tensor_map named;
     for (auto& [name, tensor] : f.content.tensors) {
-      if (name == divisors_name) continue;  // read already
-      const std::string known = hugging_face_name(name);
-      if (rows_in_pairs) tensor.paired_heads = paired_heads(known, config);
-      if (!named.emplace(known, std::move(tensor)).second)
+      if (is_read_already(name)) continue;
+      if (!named.emplace(names.hugging_face_name(name), std::move(tensor)).second)
         return make_error(errc::bad_file, "{}: tensor '{}' is there under two names", path, name);
     }
     if (auto added = weights.add(std::move(f.file), std::move(named), path); !added) return added.error();
   }
   return weights;
+}
+
+// Reads from the file that has a tensor.
+read_tensor reader_of(const gguf_parts& all) {
+  return [&all](const stored_tensor& t, std::span<std::byte> to) -> result<void> {
+    const auto in = std::ranges::find_if(all.files, [&](const auto& f) { return f.file.has(t.bytes); });
+    return in->file.read(t.bytes, 0, to);
+  };
+}
+
+// The config that the keys describe, and how the files store it.
+result<model_config> read_config(gguf_reader& keys, const gguf_architecture& a, const gguf_parts& all,
+                                 const std::string& path) {
+  const read_tensor read = reader_of(all);
+  const auto document = gguf_config(keys, a, all.tensors, read);
+  const auto stop_ids = gguf_stop_ids(keys);
+  const auto bos = keys.count("tokenizer.ggml.bos_token_id", 1u << 24);
+  if (keys.failure()) return *keys.failure();
+  auto config = parse_config(boost::json::serialize(document), path);
+  if (!config) return config.error();
+  config->stored = gguf_form(config->stored, a, all.tensors);
+  config->stop_ids = stop_ids;
+  if (bos && *bos < config->shape.vocab) config->bos = static_cast<token_id>(*bos);
+  if (all.tensors.contains(divisors_name)) {
+    const std::size_t pairs = config->shape.tables.front().frequencies.size();
+    auto divisors = read_rope_factors(all.tensors, divisors_name, pairs, read, path);
+    if (!divisors) return divisors.error();
+    config->ropes.front().divisors = std::move(*divisors);
+    make_tables(*config);
+  }
+  return config;
 }
 
 }  // namespace
@@ -109,26 +137,15 @@ result<opened_model> open_gguf(const std::string& path) {
   auto all = open_gguf_parts(path);
   if (!all) return all.error();
   gguf_reader keys(all->files.front().content.keys, path);
-  const auto document = gguf_config(keys, all->tensors);
-  const auto stop_ids = gguf_stop_ids(keys);
-  const auto bos = keys.count("tokenizer.ggml.bos_token_id", 1u << 24);
-  if (keys.failure()) return *keys.failure();
-  auto config = parse_config(boost::json::serialize(document), path);
+  const gguf_architecture* a = gguf_architecture_of(keys);
+  if (!a) return *keys.failure();
+  auto config = read_config(keys, *a, *all, path);
   if (!config) return config.error();
-  config->stop_ids = stop_ids;
-  if (bos && *bos < config->shape.vocab) config->bos = static_cast<token_id>(*bos);
-  if (const auto found = all->tensors.find(divisors_name); found != all->tensors.end()) {
-    const auto& t = found->second;
-    const auto in = std::ranges::find_if(all->files, [&](const auto& f) { return f.file.has(t.bytes); });
-    auto divisors = read_rope_divisors(t, in->file, config->shape.tables.front().frequencies.size(), path);
-    if (!divisors) return divisors.error();
-    config->ropes.front().divisors = std::move(*divisors);
-    make_tables(*config);
-  }
-  const bool in_pairs = keys.text("general.architecture") == "llama";
   auto generation = default_generation(*config);
-  auto weights = name_tensors(std::move(*all), *config, in_pairs);
+  auto weights = name_tensors(std::move(*all), gguf_names(*a, *find_family(config->architecture)));
   if (!weights) return weights.error();
+  if (const auto ordered = order_heads(*weights, *config); !ordered)
+    return make_error(ordered.error().code, "{}: {}", path, ordered.error().message);
   return opened_model{std::move(*config), std::move(generation), std::move(*weights), {}};
 }
 

@@ -83,4 +83,9 @@ void gguf_reader::fail_type(std::string_view key, std::string_view wanted) {
   fail(errc::bad_file, fmt::format("{}: '{}' must be {}", what_, key, wanted));
 }
 
+void architecture_keys::refuse(std::string_view key, std::string_view value) {
+  in_.fail(errc::not_supported,
+           fmt::format("{}: '{}' {} is not supported yet", in_.what(), full(key), value));
+}
+
 }  // namespace weir::core

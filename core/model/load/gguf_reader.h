@@ -44,4 +44,30 @@ class gguf_reader {
   std::optional<error> failure_;
 };
 
+// The keys of one architecture, "NAME.…", without the name. `in` must outlive them.
+class architecture_keys {
+ public:
+  architecture_keys(gguf_reader& in, std::string_view name) : in_(in), prefix_(std::string(name) + ".") {}
+
+  const std::string& prefix() const { return prefix_; }
+  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+
+  const gguf_value* find(std::string_view key) const { return in_.find(full(key)); }
+  std::optional<std::string_view> text(std::string_view key) { return in_.text(full(key)); }
+  std::optional<bool> boolean(std::string_view key) { return in_.boolean(full(key)); }
+  std::optional<double> number(std::string_view key) { return in_.number(full(key)); }
+  std::optional<std::uint32_t> count(std::string_view key, std::uint32_t limit) {
+    return in_.count(full(key), limit);
+  }
+  void missing(std::string_view key) { in_.missing(full(key)); }
+  // Records that this value of a key is not supported. `value`: behind the key, in words.
+  void refuse(std::string_view key, std::string_view value);
+
+  gguf_reader& reader() { return in_; }
+
+ private:
+  gguf_reader& in_;
+  std::string prefix_;
+};
+
 }  // namespace weir::core

@@ -13,7 +13,8 @@ constexpr std::string_view name_characters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
 // Ends of the names of files beside which a model's other files lie.
-constexpr std::array<std::string_view, 4> parts_of_directories = {".safetensors", ".json", ".bin", ".jinja"};
+constexpr std::array<std::string_view, 6> parts_of_directories = {".safetensors", ".json",  ".bin",
+                                                                  ".jinja",       ".model", ".tiktoken"};
 
 // OWNER/NAME, as hubs call their repositories.
 bool is_repository_name(std::string_view path) {

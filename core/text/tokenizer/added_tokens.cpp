@@ -7,20 +7,7 @@
 namespace weir::core {
 namespace {
 
-constexpr std::int64_t largest_added_id = (1 << 24) - 1;
 constexpr std::size_t most_bytes = 256;  // of a token's text: each place of a text is compared with it
-
-added_token parse_added_token(const json_field& field) {
-  added_token t;
-  t.content = field.at("content").text();
-  t.id = static_cast<token_id>(field.at("id").integer(0, largest_added_id));
-  t.special = field.boolean_or("special", false);
-  t.normalized = field.boolean_or("normalized", !t.special);
-  t.lstrip = field.boolean_or("lstrip", false);
-  t.rstrip = field.boolean_or("rstrip", false);
-  t.single_word = field.boolean_or("single_word", false);
-  return t;
-}
 
 std::size_t last_character(std::string_view text) noexcept {
   std::size_t at = text.size() - 1;
@@ -57,6 +44,17 @@ std::size_t without_trailing_space(std::string_view text) noexcept {
 
 }  // namespace
 
+added_token parse_added_token(const json_field& field) {
+  added_token t;
+  t.content = field.at("content").text();
+  t.special = field.boolean_or("special", false);
+  t.normalized = field.boolean_or("normalized", !t.special);
+  t.lstrip = field.boolean_or("lstrip", false);
+  t.rstrip = field.boolean_or("rstrip", false);
+  t.single_word = field.boolean_or("single_word", false);
+  return t;
+}
+
 bool overlaps_any(const std::vector<span_of_text>& spans, span_of_text at) noexcept {
   const auto first =
       std::partition_point(spans.begin(), spans.end(), [&](auto& s) { return s.end <= at.begin; });
@@ -86,15 +84,25 @@ void trie::add(std::string_view text, std::int32_t value) {
 added_tokens::added_tokens(const std::optional<json_field>& field, const normalizer& n) {
   if (!field) return;
   for (const json_field& item : field->items()) {
-    tokens_.push_back(parse_added_token(item));
-    const added_token& t = tokens_.back();
-    const auto place = static_cast<std::int32_t>(tokens_.size() - 1);
-    std::string spelling = t.content;
-    if (t.normalized) n.apply(spelling);
-    if (std::max(spelling.size(), t.content.size()) > most_bytes)
-      item.at("content").bad(fmt::format("has more than {} bytes", most_bytes));
-    (t.normalized ? normalized_ : raw_).add(spelling, place);
+    added_token t = parse_added_token(item);
+    t.id = static_cast<token_id>(item.at("id").integer(0, largest_added_id));
+    add(std::move(t), n, item.path());
   }
+}
+
+added_tokens::added_tokens(std::vector<added_token> tokens, const normalizer& n, const std::string& path) {
+  for (added_token& t : tokens) add(std::move(t), n, fmt::format("{} {}", path, t.id));
+}
+
+// `path`: of the token.
+void added_tokens::add(added_token t, const normalizer& n, const std::string& path) {
+  const auto place = static_cast<std::int32_t>(tokens_.size());
+  std::string spelling = t.content;
+  if (t.normalized) n.apply(spelling);
+  if (std::max(spelling.size(), t.content.size()) > most_bytes)
+    bad_field(path + ".content", fmt::format("has more than {} bytes", most_bytes));
+  (t.normalized ? normalized_ : raw_).add(spelling, place);
+  tokens_.push_back(std::move(t));
 }
 
 added_tokens::match added_tokens::longest_at(const trie& t, std::string_view text, std::size_t at,

@@ -16,6 +16,8 @@
 
 namespace weir::core {
 
+inline constexpr std::int64_t largest_added_id = (1 << 24) - 1;
+
 struct added_token {
   std::string content;
   token_id id = 0;
@@ -24,6 +26,9 @@ struct added_token {
   bool lstrip = false, rstrip = false;  // the white space before (after) the token belongs to it
   bool single_word = false;             // matches only with no word character before or after it
 };
+
+// The fields of an added token except its id.
+added_token parse_added_token(const json_field& field);
 
 // A part of a text: an added token, or (no id) the text between added tokens.
 struct text_segment {
@@ -64,6 +69,8 @@ class added_tokens {
  public:
   // Without `field` there are no added tokens. Throws refusal.
   added_tokens(const std::optional<json_field>& field, const normalizer& n);
+  // `path`: names the list in errors.
+  added_tokens(std::vector<added_token> tokens, const normalizer& n, const std::string& path);
 
   // The two searches: in the text before normalization, and in the normalized text.
   enum class stage { raw, normalized };
@@ -83,6 +90,7 @@ class added_tokens {
     const added_token* token = nullptr;
     std::size_t size = 0;
   };
+  void add(added_token t, const normalizer& n, const std::string& path);
   match longest_at(const trie& t, std::string_view text, std::size_t at,
                    const std::vector<span_of_text>& plain) const;
 

@@ -3,41 +3,35 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "core/text/tokenizer/gguf_rules.h"
 #include "core/text/tokenizer/unicode.h"
-#include "core/token.h"
 
 namespace weir::core {
 namespace json = boost::json;
 namespace {
 
 constexpr std::uint32_t most_tokens = 1u << 24;
-constexpr std::size_t most_piece_bytes = 512;  // of a piece that is split in all ways
 constexpr std::string_view space = "\u2581";
-
-enum class token_type { normal = 1, unknown, control, user_defined, unused, byte };
-
-struct raw_token {
-  std::string_view text;
-  token_type type = token_type::normal;
-  float score = 0;
-};
 
 class builder {
  public:
   explicit builder(gguf_reader& in) : in_(in) {}
 
-  json::object build() {
+  std::optional<tokenizer_parts> build() try {
     const auto kind = in_.text("tokenizer.ggml.model");
     if (!kind) in_.missing("tokenizer.ggml.model");
     read_tokens();
-    if (in_.failure()) return {};
+    if (in_.failure()) return std::nullopt;
     if (kind == "gpt2") return byte_level();
-    if (kind == "llama") return sentence_pieces();
+    if (kind == "llama") return joined_pieces();
+    if (kind == "t5") return unigram_pieces();
     not_supported("tokenizer.ggml.model", *kind);
-    return {};
+    return std::nullopt;
+  } catch (const refusal& r) {
+    in_.fail(r.why.code, r.why.message);
+    return std::nullopt;
   }
 
  private:
@@ -61,11 +55,11 @@ class builder {
       if (list && list->size != texts->size())
         return bad(key, fmt::format("{} items for {} tokens", list->size, texts->size()));
     for (std::size_t i = 0; i < texts->size(); ++i) {
-      raw_token t{(*texts)[i]};
+      scored_piece t{(*texts)[i]};
       const double type = types ? types->number(i) : 1;
       if (!(type >= 1 && type <= 6))
         return bad("tokenizer.ggml.token_type", fmt::format("[{}] is {}", i, type));
-      t.type = static_cast<token_type>(static_cast<int>(type));
+      t.kind = static_cast<piece_kind>(static_cast<int>(type));
       if (scores) t.score = static_cast<float>(scores->number(i));
       if (!std::isfinite(t.score)) return bad("tokenizer.ggml.scores", fmt::format("[{}] is not finite", i));
       if (!is_valid_utf8(t.text)) return bad("tokenizer.ggml.tokens", fmt::format("[{}] is not UTF-8", i));
@@ -85,9 +79,9 @@ class builder {
   json::array added_tokens() const {
     json::array out;
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
-      const token_type type = tokens_[id].type;
-      const bool special = type == token_type::control || type == token_type::unknown;
-      if (!special && type != token_type::user_defined) continue;
+      const piece_kind kind = tokens_[id].kind;
+      const bool special = kind == piece_kind::control || kind == piece_kind::unknown;
+      if (!special && kind != piece_kind::user_defined) continue;
       out.push_back(json::object{{"id", static_cast<std::int64_t>(id)},
                                  {"content", tokens_[id].text},
                                  {"single_word", false},
@@ -99,14 +93,13 @@ class builder {
     return out;
   }
 
-  // `all`: with the added tokens too. Unused tokens are fillers and have no piece.
-  json::object vocabulary(bool all) {
+  // Without added tokens and without unused ones, which are fillers and have no piece.
+  json::object vocabulary() {
     json::object out;
     out.reserve(tokens_.size());
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
-      const token_type type = tokens_[id].type;
-      if (type == token_type::unused || (!all && type != token_type::normal && type != token_type::byte))
-        continue;
+      const piece_kind kind = tokens_[id].kind;
+      if (kind != piece_kind::normal && kind != piece_kind::byte) continue;
       if (!out.emplace(tokens_[id].text, static_cast<std::int64_t>(id)).second)
         bad("tokenizer.ggml.tokens", fmt::format("[{}] is there twice", id));
     }
@@ -114,7 +107,7 @@ class builder {
   }
 
   json::value post_processor(bool adds_bos_by_default, std::optional<std::uint32_t> bos,
-                             std::optional<std::uint32_t> eos) {
+                             bool adds_eos_by_default, std::optional<std::uint32_t> eos) {
     json::array single;
     json::object specials;
     const auto add = [&](std::string_view key, std::optional<std::uint32_t> id) {
@@ -126,7 +119,8 @@ class builder {
     if (in_.boolean("tokenizer.ggml.add_bos_token").value_or(adds_bos_by_default))
       add("tokenizer.ggml.bos_token_id", bos);
     single.push_back(json::object{{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
-    if (in_.boolean("tokenizer.ggml.add_eos_token").value_or(false)) add("tokenizer.ggml.eos_token_id", eos);
+    if (in_.boolean("tokenizer.ggml.add_eos_token").value_or(adds_eos_by_default))
+      add("tokenizer.ggml.eos_token_id", eos);
     if (specials.empty()) return nullptr;
     return json::object{{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", specials}};
   }
@@ -146,19 +140,30 @@ class builder {
     return out;
   }
 
-  json::object byte_level() {
+  std::optional<tokenizer_parts> parts(const json::object& file) {
+    if (in_.failure()) return std::nullopt;
+    const json::value document(file);
+    return parts_of(json_field(document, in_.what() + ": tokenizer"));
+  }
+  std::optional<tokenizer_parts> parts(const json::object& file, word_model model) {
+    if (in_.failure()) return std::nullopt;
+    const json::value document(file);
+    return parts_of(json_field(document, in_.what() + ": tokenizer"), std::move(model));
+  }
+
+  std::optional<tokenizer_parts> byte_level() {
     const auto name = in_.text("tokenizer.ggml.pre");
     if (!name) {
       if (!in_.failure())
         in_.fail(errc::not_supported,
                  fmt::format("{}: 'tokenizer.ggml.pre' is missing: it says how a text is cut into words",
                              in_.what()));
-      return {};
+      return std::nullopt;
     }
     const gguf_rule* rule = find_gguf_rule(*name);
-    if (!rule) return not_supported("tokenizer.ggml.pre", *name), json::object();
+    if (!rule) return not_supported("tokenizer.ggml.pre", *name), std::nullopt;
     const auto* merges = in_.texts("tokenizer.ggml.merges");
-    if (!merges) return in_.missing("tokenizer.ggml.merges"), json::object();
+    if (!merges) return in_.missing("tokenizer.ggml.merges"), std::nullopt;
 
     json::array steps;
     if (rule->single_digits) steps.push_back(json::object{{"type", "Digits"}, {"individual_digits", true}});
@@ -173,85 +178,130 @@ class builder {
     json::object out{{"added_tokens", added_tokens()}};
     if (rule->composes) out["normalizer"] = json::object{{"type", "NFC"}};
     out["pre_tokenizer"] = json::object{{"type", "Sequence"}, {"pretokenizers", steps}};
-    out["post_processor"] = post_processor(rule->adds_bos, id_at("tokenizer.ggml.bos_token_id"),
+    out["post_processor"] = post_processor(rule->adds_bos, id_at("tokenizer.ggml.bos_token_id"), false,
                                            id_at("tokenizer.ggml.eos_token_id"));
     out["decoder"] = bytes;
     out["model"] = json::object{{"type", "BPE"},
                                 {"ignore_merges", rule->ignore_merges},
-                                {"vocab", vocabulary(false)},
+                                {"vocab", vocabulary()},
                                 {"merges", listed_merges(*merges)}};
-    return out;
+    return parts(out);
   }
 
-  // SentencePiece joins the two neighbours whose piece has the highest score. A list of merges has the same
-  // effect: it has all ways to split each piece into two pieces, pieces of higher scores first.
-  json::array merges_of_scores() {
-    std::unordered_map<std::string_view, std::size_t> known;
-    std::vector<std::size_t> order;
+  std::optional<std::uint32_t> id_with_default(std::string_view key, std::uint32_t id) {
+    const auto named = id_at(key);
+    return named ? named : id < tokens_.size() ? std::optional(id) : std::nullopt;
+  }
+
+  // Checks what the models of pieces require. Unused tokens are fillers, which may be there twice, and get no
+  // piece.
+  scored_pieces pieces(std::uint32_t unknown) {
+    if (tokens_[unknown].kind == piece_kind::unused)
+      bad("tokenizer.ggml.unknown_token_id", fmt::format("{} is an unused token", unknown));
+    std::unordered_set<std::string_view> seen;
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
-      if (tokens_[id].type != token_type::normal && tokens_[id].type != token_type::user_defined) continue;
-      known.emplace(tokens_[id].text, id);
-      order.push_back(id);
-    }
-    std::ranges::stable_sort(
-        order, [&](std::size_t a, std::size_t b) { return tokens_[a].score > tokens_[b].score; });
-    json::array out;
-    for (const std::size_t id : order) {
-      const std::string_view text = tokens_[id].text;
-      if (text.size() > most_piece_bytes) {
+      const scored_piece& t = tokens_[id];
+      if (t.kind == piece_kind::unused) continue;
+      if (!seen.insert(t.text).second)
+        bad("tokenizer.ggml.tokens", fmt::format("[{}] is there twice", id));
+      if (t.kind != piece_kind::control && t.text.size() > most_piece_bytes)
         bad("tokenizer.ggml.tokens",
-            fmt::format("[{}] has {} bytes, {} are the most", id, text.size(), most_piece_bytes));
-        return out;
-      }
-      for (std::size_t cut = text.empty() ? 0 : character_size(text[0]); cut < text.size();
-           cut += character_size(text[cut]))
-        if (known.contains(text.substr(0, cut)) && known.contains(text.substr(cut)))
-          out.push_back(json::array{text.substr(0, cut), text.substr(cut)});
+            fmt::format("[{}] has {} bytes, {} are the most", id, t.text.size(), most_piece_bytes));
     }
+    scored_pieces out{tokens_, static_cast<token_id>(unknown), false};
+    for (scored_piece& t : out.all)
+      if (t.kind == piece_kind::unused) t.text = {};
     return out;
   }
 
-  json::object sentence_pieces() {
+  // `leads`: a text has a space in front.
+  json::object decoder_of_pieces(bool leads) const {
+    json::array steps{json::object{{"type", "Replace"}, {"pattern", {{"String", space}}}, {"content", " "}},
+                      json::object{{"type", "ByteFallback"}}, json::object{{"type", "Fuse"}}};
+    if (leads) steps.push_back(json::object{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    return json::object{{"type", "Sequence"}, {"decoders", steps}};
+  }
+
+  std::optional<tokenizer_parts> joined_pieces() {
     const auto* merges = in_.texts("tokenizer.ggml.merges");
     if (!merges && !in_.find("tokenizer.ggml.scores")) in_.missing("tokenizer.ggml.scores");
     const bool leads = in_.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
-    const auto with_default = [&](const char* key, std::uint32_t id) {
-      const auto named = id_at(key);
-      return named ? named : id < tokens_.size() ? std::optional(id) : std::nullopt;
-    };
-    const auto unknown = with_default("tokenizer.ggml.unknown_token_id", 0);
-    if (!unknown || in_.failure()) return {};
+    const auto unknown = id_with_default("tokenizer.ggml.unknown_token_id", 0);
+    if (!unknown || in_.failure()) return std::nullopt;
 
-    const json::object to_text{{"type", "Replace"}, {"pattern", {{"String", space}}}, {"content", " "}};
-    json::array before,
-        after{to_text, json::object{{"type", "ByteFallback"}}, json::object{{"type", "Fuse"}}};
+    json::array before;
     if (leads) before.push_back(json::object{{"type", "Prepend"}, {"prepend", space}});
     before.push_back(json::object{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space}});
-    if (leads) after.push_back(json::object{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-
     json::object out{{"added_tokens", added_tokens()}};
     out["normalizer"] = json::object{{"type", "Sequence"}, {"normalizers", before}};
-    out["post_processor"] = post_processor(true, with_default("tokenizer.ggml.bos_token_id", 1),
-                                           with_default("tokenizer.ggml.eos_token_id", 2));
-    out["decoder"] = json::object{{"type", "Sequence"}, {"decoders", after}};
-    out["model"] = json::object{{"type", "BPE"},
-                                {"unk_token", tokens_[*unknown].text},
-                                {"fuse_unk", true},
-                                {"byte_fallback", true},
-                                {"vocab", vocabulary(true)},
-                                {"merges", merges ? listed_merges(*merges) : merges_of_scores()}};
+    out["post_processor"] = post_processor(true, id_with_default("tokenizer.ggml.bos_token_id", 1), false,
+                                           id_with_default("tokenizer.ggml.eos_token_id", 2));
+    out["decoder"] = decoder_of_pieces(leads);
+    if (merges) {
+      out["model"] = listed_model(*merges, *unknown);
+      return parts(out);
+    }
+    scored_pieces all = pieces(*unknown);
+    all.byte_fallback = true;
+    if (in_.failure()) return std::nullopt;
+    return parts(out, word_model(piece_bpe(all)));
+  }
+
+  // Pieces with scores whose joins are listed all the same.
+  json::object listed_model(const std::vector<std::string_view>& merges, std::uint32_t unknown) {
+    json::object vocab;
+    const scored_pieces all = pieces(unknown);
+    for (std::size_t id = 0; id < all.all.size(); ++id)
+      if (!all.all[id].text.empty()) vocab.emplace(all.all[id].text, static_cast<std::int64_t>(id));
+    return json::object{{"type", "BPE"},           {"unk_token", tokens_[unknown].text},
+                        {"fuse_unk", true},        {"byte_fallback", true},
+                        {"vocab", std::move(vocab)}, {"merges", listed_merges(merges)}};
+  }
+
+  // The table of replacements, which files have as numbers.
+  std::string replacements() {
+    constexpr std::string_view key = "tokenizer.ggml.precompiled_charsmap";
+    std::string out;
+    const auto* bytes = in_.find(key) ? in_.numbers(key) : nullptr;
+    if (bytes && bytes->size > charsmap::most_bytes) return bad(key, "is too long"), out;
+    for (std::size_t i = 0; bytes && i < bytes->size; ++i) {
+      const double byte = bytes->number(i);
+      if (!(byte >= -128 && byte <= 255)) return bad(key, fmt::format("[{}] is not a byte", i)), out;
+      out.push_back(static_cast<char>(static_cast<int>(byte)));
+    }
     return out;
   }
 
+  std::optional<tokenizer_parts> unigram_pieces() {
+    if (!in_.find("tokenizer.ggml.scores")) in_.missing("tokenizer.ggml.scores");
+    const auto unknown = id_with_default("tokenizer.ggml.unknown_token_id", 2);
+    const std::string table = replacements();
+    if (!unknown || in_.failure()) return std::nullopt;
+    const std::string path = in_.what() + ": tokenizer.ggml.precompiled_charsmap";
+    sentence_rules rules;
+    if (!table.empty()) rules.replacements.emplace(table, path);
+    rules.leading_space = in_.boolean("tokenizer.ggml.add_space_prefix").value_or(false);
+    rules.removes_extra_spaces = in_.boolean("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
+    json::object out{{"added_tokens", added_tokens()}};
+    out["post_processor"] = post_processor(false, id_at("tokenizer.ggml.bos_token_id"), true,
+                                           id_with_default("tokenizer.ggml.eos_token_id", 1));
+    out["decoder"] = decoder_of_pieces(rules.leading_space);
+    const scored_pieces all = pieces(*unknown);
+    if (in_.failure()) return std::nullopt;
+    auto made = parts(out, word_model(unigram(all)));
+    if (made) made->normal = normalizer(std::move(rules), path);
+    return made;
+  }
+
   gguf_reader& in_;
-  std::vector<raw_token> tokens_;
+  std::vector<scored_piece> tokens_;  // [id]
 };
 
 constexpr std::string_view template_key = "tokenizer.chat_template";
 
 }  // namespace
 
-json::object gguf_tokenizer(gguf_reader& keys) { return builder(keys).build(); }
+std::optional<tokenizer_parts> gguf_tokenizer(gguf_reader& keys) { return builder(keys).build(); }
 
 json::object gguf_special_tokens(gguf_reader& keys) {
   json::object out;

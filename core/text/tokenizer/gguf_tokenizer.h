@@ -5,17 +5,19 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/model/load/gguf_reader.h"
+#include "core/text/tokenizer/hf_tokenizer.h"
 
 namespace weir::core {
 
-// The tokenizer.json that says the same as the keys. Errors are recorded in the reader: bad_file;
-// not_supported for a kind of tokenizer or a rule of splitting that is not known.
-boost::json::object gguf_tokenizer(gguf_reader& keys);
+// The tokenizer's parts. nullopt after an error, which is recorded in the reader: bad_file; not_supported for
+// a kind of tokenizer or a rule of splitting that is not known.
+std::optional<tokenizer_parts> gguf_tokenizer(gguf_reader& keys);
 
 // The spelling of each special token by its name, such as bos_token.
 boost::json::object gguf_special_tokens(gguf_reader& keys);

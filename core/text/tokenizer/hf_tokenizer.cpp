@@ -8,30 +8,50 @@
 namespace weir::core {
 namespace {
 
-// Old files have no `type`. Such a file is BPE if it has merges.
-json_field require_bpe(const json_field& model) {
-  const auto type = model.find("type");
-  if (type && type->text() != "BPE") model.refuse(fmt::format("model '{}'", type->text()));
-  if (!type && !model.find("merges")) model.bad("'type' is missing");
-  return model;
-}
-
 vocabulary pieces_of(const std::vector<added_token>& tokens) {
   std::vector<std::pair<std::string_view, token_id>> pieces;
   for (const added_token& t : tokens) pieces.emplace_back(t.content, t.id);
   return vocabulary(pieces);
 }
 
-}  // namespace
+std::vector<std::string_view> spellings_of_special(const added_tokens& tokens) {
+  std::vector<std::string_view> out;
+  for (const added_token& t : tokens.all())
+    if (t.special) out.push_back(t.content);
+  return out;
+}
 
 // The fields `truncation` and `padding` are ignored on purpose, since they are for batches of training.
-hf_tokenizer::hf_tokenizer(const json_field& file, const tokenizer_config& config)
-    : normalizer_(file.find("normalizer")),
-      added_(file.find("added_tokens"), normalizer_),
-      pretokenizer_(file.find("pre_tokenizer")),
-      model_(require_bpe(file.at("model"))),
-      post_processor_(file.find("post_processor")),
-      decoder_(file.find("decoder")),
+tokenizer_parts parts_with(const json_field& file, const auto& make_model) {
+  normalizer normal(file.find("normalizer"));
+  added_tokens added(file.find("added_tokens"), normal);
+  word_model model = make_model(added);
+  return {std::move(normal),
+          std::move(added),
+          pretokenizer(file.find("pre_tokenizer")),
+          std::move(model),
+          post_processor(file.find("post_processor")),
+          decoder(file.find("decoder"))};
+}
+
+}  // namespace
+
+tokenizer_parts parts_of(const json_field& file) {
+  return parts_with(
+      file, [&](const added_tokens& t) { return word_model(file.at("model"), spellings_of_special(t)); });
+}
+
+tokenizer_parts parts_of(const json_field& file, word_model model) {
+  return parts_with(file, [&](const added_tokens&) { return std::move(model); });
+}
+
+hf_tokenizer::hf_tokenizer(tokenizer_parts parts, const tokenizer_config& config, const std::string& path)
+    : normalizer_(std::move(parts.normal)),
+      added_(std::move(parts.added)),
+      pretokenizer_(std::move(parts.cuts)),
+      model_(std::move(parts.model)),
+      post_processor_(std::move(parts.around)),
+      decoder_(std::move(parts.back)),
       added_pieces_(pieces_of(added_.all())),
       clean_up_spaces_(config.clean_up_spaces) {
   read_pieces();
@@ -39,7 +59,7 @@ hf_tokenizer::hf_tokenizer(const json_field& file, const tokenizer_config& confi
   const auto outside = [&](token_id id) { return index(id) >= traits_.size(); };
   if (std::any_of(post_processor_.before().begin(), post_processor_.before().end(), outside) ||
       std::any_of(post_processor_.after().begin(), post_processor_.after().end(), outside)) {
-    file.at("post_processor").bad("names an id outside the vocabulary");
+    bad_field(path + ".post_processor", "names an id outside the vocabulary");
   }
 }
 
@@ -118,7 +138,7 @@ std::vector<token_id> hf_tokenizer::encode_text(std::string_view text, const std
 void hf_tokenizer::encode_segment(std::string_view text, bool opens, bool plain, scratch& s,
                                   std::vector<token_id>& out) const {
   s.text = text;
-  normalizer_.apply(s.text, s.at);
+  normalizer_.apply(s.text, opens, s.at);
   if (!added_.has(added_tokens::stage::normalized)) return encode_words(s.text, opens, s, out);
   std::vector<span_of_text> all_plain;
   if (plain) all_plain.push_back({0, s.text.size()});
@@ -137,7 +157,7 @@ void hf_tokenizer::encode_words(std::string_view text, bool opens, scratch& s,
   work_steps all(s.at);
   for (const span_of_text& word : s.words.words) {
     all.add(1 + word.end - word.begin);
-    model_.encode(word.of(s.words.text), s.merging, out, s.at);
+    model_.encode(word.of(s.words.text), s.model, out, s.at);
   }
 }
 

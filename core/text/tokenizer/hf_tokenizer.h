@@ -1,18 +1,18 @@
-// hf_tokenizer.h — implements the tokenizer interface from a Hugging Face tokenizer.json.
+// hf_tokenizer.h — implements the tokenizer interface with the parts that a Hugging Face tokenizer.json has.
+// Other formats are read into the same parts.
 //
 // Encoding: added tokens are cut out of the text. The text between them is normalized, and added tokens with
-// `normalized` set are cut out of it. The rest is cut into words, and the BPE model makes tokens of each
-// word. Decoding: the bytes of each id are looked up in a table, which the decoder filled at load.
+// `normalized` set are cut out of it. The rest is cut into words, and the model makes tokens of each word. Decoding: the bytes of each id are looked up in a table, which the decoder filled at load.
 //
 // Thread safety: immutable once built; any thread.
 #pragma once
 
 #include "core/text/tokenizer/added_tokens.h"
-#include "core/text/tokenizer/bpe.h"
 #include "core/text/tokenizer/decoder.h"
 #include "core/text/tokenizer/post_processor.h"
 #include "core/text/tokenizer/pretokenizer.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "core/text/tokenizer/word_model.h"
 
 namespace weir::core {
 
@@ -22,9 +22,22 @@ struct tokenizer_config {
   bool clean_up_spaces = true;
 };
 
+struct tokenizer_parts {
+  normalizer normal;
+  added_tokens added;
+  pretokenizer cuts;
+  word_model model;
+  post_processor around;
+  decoder back;
+};
+// The parts of tokenizer.json; of one without `model`, with the model given. Both throw refusal.
+tokenizer_parts parts_of(const json_field& file);
+tokenizer_parts parts_of(const json_field& file, word_model model);
+
 class hf_tokenizer final : public tokenizer {
  public:
-  hf_tokenizer(const json_field& file, const tokenizer_config& config);  // throws refusal
+  // `path`: names the file in errors. Throws refusal.
+  hf_tokenizer(tokenizer_parts parts, const tokenizer_config& config, const std::string& path);
 
   std::vector<token_id> encode(std::string_view utf8, encode_options how) const override;
   std::vector<token_id> encode_parts(std::span<const part> parts, turn* at) const override;
@@ -35,7 +48,7 @@ class hf_tokenizer final : public tokenizer {
   bool is_byte_piece(token_id id) const override { return traits_of(id).byte_piece; }
   std::string piece(token_id id) const override { return std::string(spelling(id)); }
 
-  std::string_view model_type() const override { return "BPE"; }
+  std::string_view model_type() const override { return model_.type(); }
   std::uint32_t vocab_size() const override { return static_cast<std::uint32_t>(traits_.size()); }
   std::optional<token_id> bos() const override { return bos_; }
   std::optional<token_id> id_of(std::string_view piece) const override;
@@ -50,7 +63,7 @@ class hf_tokenizer final : public tokenizer {
   struct scratch {
     turn* at;
     word_list words;
-    bpe::workspace merging;
+    word_model::workspace model;
     std::string text;
   };
 
@@ -70,7 +83,7 @@ class hf_tokenizer final : public tokenizer {
   normalizer normalizer_;
   added_tokens added_;
   pretokenizer pretokenizer_;
-  bpe model_;
+  word_model model_;
   post_processor post_processor_;
   decoder decoder_;
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/text/base64.h"
 #include "core/text/tokenizer/unicode.h"
 
 namespace weir::core {
@@ -126,11 +127,90 @@ void apply_step(std::string& text, const normalizer::replace& r, turn* at) {
   text = r.what.replace(text, r.by, at);
 }
 
+bool nmt_drops(char32_t c) noexcept {
+  return (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+         c == 0x9F;
+}
+
+bool nmt_is_space(char32_t c) noexcept {
+  return c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
+         c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+}
+
+void apply_step(std::string& text, normalizer::nmt, turn* at) {
+  std::string out;
+  work_steps all(at);
+  for (std::string_view rest = text; !rest.empty();) {
+    all.add();
+    const char32_t c = take_character(rest);
+    if (!nmt_drops(c)) append_utf8(out, nmt_is_space(c) ? U' ' : c);
+  }
+  text = std::move(out);
+}
+
+// The extended grapheme cluster that `text` begins with, in bytes.
+std::size_t cluster_size(std::string_view text) noexcept {
+  std::string_view rest = text;
+  utf8proc_int32_t state = 0;
+  for (auto c = static_cast<utf8proc_int32_t>(take_character(rest)); !rest.empty();) {
+    std::string_view after = rest;
+    const auto next = static_cast<utf8proc_int32_t>(take_character(after));
+    if (utf8proc_grapheme_break_stateful(c, next, &state)) break;
+    c = next;
+    rest = after;
+  }
+  return text.size() - rest.size();
+}
+
+// As Hugging Face's tokenizers use the table: a cluster of less than 6 bytes is replaced whole, and else each
+// character by itself; the shortest string of the table that begins there is taken.
+void apply_step(std::string& text, const normalizer::precompiled& p, turn* at) {
+  constexpr std::size_t small = 6;
+  std::string out;
+  out.reserve(text.size());
+  work_steps all(at);
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view cluster = rest.substr(0, cluster_size(rest));
+    rest.remove_prefix(cluster.size());
+    all.add(cluster.size());
+    if (cluster.size() < small) {
+      const auto found = p.map.shortest(cluster);
+      if (found.size > 0) {
+        out += found.by;
+        continue;
+      }
+    }
+    while (!cluster.empty()) {
+      const std::string_view character = cluster.substr(0, character_size(cluster[0]));
+      cluster.remove_prefix(character.size());
+      const auto found = p.map.shortest(character);
+      out += found.size > 0 ? found.by : character;
+    }
+  }
+  text = std::move(out);
+}
+
 }  // namespace
 
 normalizer::normalizer(const std::optional<json_field>& field) {
   text_growth so_far("normalizer");
   if (field) add(*field, so_far);
+}
+
+normalizer::normalizer(sentence_rules rules, const std::string& path) {
+  if (growth_of(rules) > text_growth::most_times)
+    bad_field(path, fmt::format("makes a text more than {} times as long", text_growth::most_times));
+  sentence_ = std::move(rules);
+}
+
+double normalizer::add_precompiled(const json_field& field) {
+  const json_field table = field.at("precompiled_charsmap");
+  const auto bytes = from_base64(table.text());
+  if (!bytes) table.bad("is not base64");
+  charsmap map(*bytes, table.path());
+  const double times = map.growth(1);
+  steps_.emplace_back(precompiled{std::move(map)});
+  return times;
 }
 
 void normalizer::add(const json_field& field, text_growth& so_far) {
@@ -162,13 +242,18 @@ void normalizer::add(const json_field& field, text_growth& so_far) {
     const replace r{pattern(field.at("pattern")), std::string(field.at("content").text())};
     times = r.what.growth_of(r.by);
     steps_.emplace_back(r);
+  } else if (type == "Nmt") {
+    steps_.emplace_back(nmt{});
+  } else if (type == "Precompiled") {
+    times = add_precompiled(field);
   } else {
     field.refuse(fmt::format("normalizer '{}'", type));
   }
   so_far.count(field, type, times);
 }
 
-void normalizer::apply(std::string& text, turn* at) const {
+void normalizer::apply(std::string& text, bool opens, turn* at) const {
+  if (sentence_) text = normalize(text, opens, *sentence_, at);
   for (const auto& step : steps_) {
     std::visit([&](const auto& s) { apply_step(text, s, at); }, step);
   }

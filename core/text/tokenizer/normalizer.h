@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/text/json_field.h"
+#include "core/text/tokenizer/charsmap.h"
 #include "core/text/tokenizer/growth.h"
 #include "core/text/tokenizer/regex.h"
+#include "core/text/tokenizer/sentence_normalizer.h"
 
 namespace weir::core {
 
@@ -18,10 +20,13 @@ class normalizer {
  public:
   // Without `field`, text stays as it is. Throws refusal, also for what growth.h bounds.
   explicit normalizer(const std::optional<json_field>& field);
+  // Throws refusal for what growth.h bounds. `path`: the field of the rules' table, for errors.
+  normalizer(sentence_rules rules, const std::string& path);
 
-  // `at`: turn.h; this throws nobody_waits. REQUIRES: `text` is valid UTF-8, and stays so.
-  void apply(std::string& text, turn* at = nullptr) const;
-  bool empty() const noexcept { return steps_.empty(); }
+  // `opens`: `text` is the start of what is being encoded. `at`: turn.h; this throws nobody_waits. REQUIRES:
+  // `text` is valid UTF-8, and stays so.
+  void apply(std::string& text, bool opens = true, turn* at = nullptr) const;
+  bool empty() const noexcept { return steps_.empty() && !sentence_; }
 
   enum class form { nfc, nfd, nfkc, nfkd };
   struct strip {
@@ -36,11 +41,17 @@ class normalizer {
     pattern what;
     std::string by;
   };
+  struct nmt {};
+  struct precompiled {
+    charsmap map;
+  };
 
  private:
+  double add_precompiled(const json_field& field);
   void add(const json_field& field, text_growth& so_far);
 
-  std::vector<std::variant<form, strip, lowercase, strip_accents, prepend, replace>> steps_;
+  std::vector<std::variant<form, strip, lowercase, strip_accents, prepend, replace, nmt, precompiled>> steps_;
+  std::optional<sentence_rules> sentence_;  // then there are no steps
 };
 
 }  // namespace weir::core

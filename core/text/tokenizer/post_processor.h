@@ -17,6 +17,8 @@ class post_processor {
  public:
   // Without `field`, no tokens are added. Throws refusal.
   explicit post_processor(const std::optional<json_field>& field);
+  post_processor(std::vector<token_id> before, std::vector<token_id> after)
+      : before_(std::move(before)), after_(std::move(after)) {}
 
   const std::vector<token_id>& before() const noexcept { return before_; }
   const std::vector<token_id>& after() const noexcept { return after_; }

@@ -62,6 +62,7 @@ void regex::compile(std::string_view pattern, std::string& complaint) {
     return;
   }
   code_ = std::shared_ptr<void>(code, release{});
+  plain_ = pattern.find('(') == pattern.npos && pattern.find("\\K") == pattern.npos;
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // on failure, pcre2_match() uses the interpreter
 }
 
@@ -85,11 +86,14 @@ void regex::find(std::string_view text, std::vector<span_of_text>& out, turn* at
   }
 }
 
-// Not PCRE2_INFO_MINLENGTH, which counts what is looked at behind the match, too.
+// PCRE2_INFO_MINLENGTH counts what a group looks at behind the match, too.
 std::size_t regex::shortest_match() const {
-  std::uint32_t may_be_empty = 1;
-  pcre2_pattern_info(static_cast<const pcre2_code*>(code_.get()), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
-  return may_be_empty ? 0 : 1;
+  const auto* code = static_cast<const pcre2_code*>(code_.get());
+  std::uint32_t may_be_empty = 1, least = 0;
+  pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &may_be_empty);
+  pcre2_pattern_info(code, PCRE2_INFO_MINLENGTH, &least);
+  if (may_be_empty) return 0;
+  return plain_ ? std::max(least, 1u) : 1;
 }
 
 pattern::pattern(const json_field& at) : what_(std::string()) {

@@ -32,7 +32,7 @@ class regex {
   // Appends every match in `text`, from left to right, without overlap. Where PCRE2 gives up because of one
   // of its limits, the search ends. `at`: turn.h; this throws nobody_waits. REQUIRES: `text` is valid UTF-8.
   void find(std::string_view text, std::vector<span_of_text>& out, turn* at = nullptr) const;
-  // No match has fewer characters.
+  // No match has fewer characters. 0 or 1 for a pattern with groups, whose lengths are not known.
   std::size_t shortest_match() const;
 
  private:
@@ -41,6 +41,7 @@ class regex {
     void operator()(void* code) const noexcept;
   };
   std::shared_ptr<void> code_;
+  bool plain_ = false;  // without groups and \K, so that a match is all that the pattern looks at
 };
 
 // A string or a regular expression to search for, from {"String": …} or {"Regex": …}.

@@ -1,7 +1,8 @@
 // tokenizer.h — makes token ids of text and text of token ids.
 //
-// Format: Hugging Face's tokenizer.json (normalizer, pre_tokenizer, model, post_processor, decoder,
-// added_tokens). A feature that is not supported is refused at load, with an error that names it.
+// Formats: Hugging Face's tokenizer.json (normalizer, pre_tokenizer, model, post_processor, decoder,
+// added_tokens); a model of SentencePiece; ranks of tiktoken; the keys of a GGUF file. A feature that is not
+// supported is refused at load, with an error that names it.
 //
 // Thread safety: immutable once built; any thread.
 #pragma once
@@ -64,7 +65,7 @@ class tokenizer {
   // The piece as the vocabulary spells it, for people to read (`weir tokenize`, /v1/tokenize).
   virtual std::string piece(token_id id) const = 0;
 
-  // How it makes tokens of a word, as tokenizer.json names it: BPE; empty for one that needs no file.
+  // How it makes tokens of a word, such as BPE; empty for one that needs no file.
   virtual std::string_view model_type() const { return {}; }
 
   virtual std::uint32_t vocab_size() const = 0;  // one past the largest id
@@ -74,9 +75,9 @@ class tokenizer {
   virtual bool adds_bos() const = 0;         // whether encode(add_special) starts with bos()
 };
 
-// Reads tokenizer.json and, if they exist, tokenizer_config.json and special_tokens_map.json from a
-// directory; or makes the same from a GGUF file's keys, if `dir` is such a file. Errors: bad_file,
-// not_supported; the message names the file and the field.
+// Reads a directory's tokenizer.json, or else its tokenizer.model, tiktoken.model or *.tiktoken; and, if they
+// exist, tokenizer_config.json, special_tokens_map.json and added_tokens.json. If `dir` is a GGUF file, its
+// keys say the same. Errors: bad_file, not_supported; the message names the file and the field.
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir);
 // A tokenizer from the contents of the first two files; `config_json` may be empty. Errors as above.
 result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokenizer_json,

@@ -184,14 +184,16 @@ __global__ void __launch_bounds__(threads) f32_kernel(const f32_args g) {
     return std::size_t{c.slice.first_row + line / group} * g.op.heads + c.kv_head * group + line % group;
   };
 
-  const float log2_scale = g.op.rule.scale * 1.44269504f;
+  // Scores are in units of log2; those that are bounded become so when tanh has been taken.
+  const float cap = g.op.rule.cap, unit = cap == 0 ? 1.44269504f : 1.0f / cap;
   for (int i = static_cast<int>(threadIdx.x); i < lines * size / 4; i += threads) {
     const int line = i / (size / 4), at = i % (size / 4) * 4;
     const std::uint32_t from = c.line_at(b.line + line), head = c.kv_head * group + from % group;
     const auto q = *reinterpret_cast<const float4*>(
         g.op.q + std::size_t{c.slice.first_row + from / group} * g.op.stride + head * size + at);
+    const float by = g.op.rule.scale_at(c.slice.position + from / group) * unit;
     *reinterpret_cast<float4*>(queries + line * stride<width> + at) =
-        make_float4(q.x * log2_scale, q.y * log2_scale, q.z * log2_scale, q.w * log2_scale);
+        make_float4(q.x * by, q.y * by, q.z * by, q.w * by);
   }
   const int x = static_cast<int>(threadIdx.x % 16);
   const std::uint32_t mine = b.line + threadIdx.x / 16 * 4;
@@ -208,6 +210,11 @@ __global__ void __launch_bounds__(threads) f32_kernel(const f32_args g) {
     load_tile<width>(g, c, static_cast<const float*>(g.op.kv.keys), t, data);
     float scores[4][2] = {};
     multiply<width>(queries, data, size, scores);
+    if (cap != 0)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 2; ++j) scores[i][j] = cap * 1.44269504f * tanhf(scores[i][j]);
     s.take(scores, t, weights);
     __syncthreads();  // the keys are read
     load_tile<width>(g, c, static_cast<const float*>(g.op.kv.values), t, data);

@@ -49,11 +49,12 @@ void pack_blocks(device& d, const matrix& rows, const matrix& to, std::uint32_t 
 void unpack_blocks(device& d, const matrix& from, std::uint32_t first, std::uint32_t count, element* to);
 void unpack_blocks(device& d, const matrix& from, std::uint32_t first, std::uint32_t count, float* to);
 
-// out[i, :] = table[ids[i], :], as f32. `ids` [count] is in memory of the device.
-void gather_blocks(device& d, const matrix& table, const std::int32_t* ids, std::uint32_t count, float* out);
+// out[i, :] = table[ids[i], :] * factor, as f32. `ids` [count] is in memory of the device.
+void gather_blocks(device& d, const matrix& table, const std::int32_t* ids, std::uint32_t count, float* out,
+                   float factor);
 
 // embed() of layers.h for a quantised table.
-void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x);
+void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x, float factor);
 
 // The operation `linear` (ops.h) for quantised weights, by one simple kernel. The bits of a row depend on
 // that row alone.

@@ -22,28 +22,32 @@ table_args args_of(const matrix& m) {
           static_cast<std::uint32_t>(up(m.cols, cell_columns))};
 }
 
-// Writes row `row` of the table. The threads of the block share the row.
+// Writes row `row` of the table times `factor`. The threads of the block share the row.
 template <dtype type>
-__device__ __forceinline__ void widen_row(const table_args& t, std::uint32_t row, float* out) {
+__device__ __forceinline__ void widen_row(const table_args& t, std::uint32_t row, float* out, float factor) {
   constexpr cell_form form(type);
   const unsigned char* cells = t.at + std::uint64_t{row / cell_rows} * t.across * form.bytes;
   for (std::uint32_t i = threadIdx.x; i < t.cols / 4; i += blockDim.x) {
     const std::uint32_t q = i % 4, part = i / 4 % 8;
     const cell_reader<type> w(cells + std::uint64_t{i / 32} * form.bytes, row % cell_rows * 4 + q);
-    *reinterpret_cast<float4*>(out + 4 * i) = w.four(static_cast<int>(part / 2), static_cast<int>(part % 2));
+    const float4 v = w.four(static_cast<int>(part / 2), static_cast<int>(part % 2));
+    *reinterpret_cast<float4*>(out + 4 * i) =
+        make_float4(v.x * factor, v.y * factor, v.z * factor, v.w * factor);
   }
 }
 
 template <dtype type>
-__global__ void gather_kernel(table_args t, const std::int32_t* ids, float* out) {
-  widen_row<type>(t, static_cast<std::uint32_t>(ids[blockIdx.x]), out + std::size_t{blockIdx.x} * t.cols);
+__global__ void gather_kernel(table_args t, const std::int32_t* ids, float* out, float factor) {
+  widen_row<type>(t, static_cast<std::uint32_t>(ids[blockIdx.x]), out + std::size_t{blockIdx.x} * t.cols,
+                  factor);
 }
 
 template <dtype type>
-__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, table_args t, float* x) {
+__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, table_args t, float* x,
+                             float factor) {
   let_next_start();
   const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
-  widen_row<type>(t, static_cast<std::uint32_t>(token), x + std::size_t{blockIdx.x} * t.cols);
+  widen_row<type>(t, static_cast<std::uint32_t>(token), x + std::size_t{blockIdx.x} * t.cols, factor);
 }
 
 // The four elements of row `row` of x that columns 4 * i to 4 * i + 3 of the weights multiply.
@@ -83,17 +87,19 @@ __global__ void linear_kernel(linear op, table_args t) {
 
 }  // namespace
 
-void gather_blocks(device& d, const matrix& table, const std::int32_t* ids, std::uint32_t count, float* out) {
+void gather_blocks(device& d, const matrix& table, const std::int32_t* ids, std::uint32_t count, float* out,
+                   float factor) {
   if (d.failed() || count == 0) return;
   with_block_type(table.type, [&](auto type) {
-    gather_kernel<type><<<count, threads, 0, d.stream>>>(args_of(table), ids, out);
+    gather_kernel<type><<<count, threads, 0, d.stream>>>(args_of(table), ids, out, factor);
   });
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x) {
+void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x, float factor) {
   with_block_type(table.type, [&](auto type) {
-    launch_after_all(d, embed_kernel<type>, dim3(v.rows), threads, v.tokens, v.drawn, args_of(table), x);
+    launch_after_all(d, embed_kernel<type>, dim3(v.rows), threads, v.tokens, v.drawn, args_of(table), x,
+                     factor);
   });
 }
 

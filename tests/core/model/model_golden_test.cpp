@@ -1,12 +1,10 @@
 // Every model that has a reference generates what the reference says, on both backends, however its prompt is
 // cut.
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "core/model/load.h"
 #include "tests/support/budget.h"
-#include "tests/support/drive.h"
-#include "tests/support/golden.h"
+#include "tests/support/golden_checks.h"
 
 namespace weir::tests::model_golden_test {
 
@@ -14,7 +12,7 @@ using namespace weir::core;
 
 namespace {
 
-constexpr std::size_t whole = 1u << 20;
+constexpr std::size_t whole = tests::whole_prompt;
 
 std::unique_ptr<model> open(const std::filesystem::path& path, const std::string& device,
                             std::uint32_t context = 0) {
@@ -23,28 +21,6 @@ std::unique_ptr<model> open(const std::filesystem::path& path, const std::string
   auto m = std::move(loaded->weights);
   m->allocate_pages(m->info().context / page_tokens + 1).value();
   return m;
-}
-
-void check_tokens(model& m, const tests::golden_generation& wanted, std::size_t count, std::size_t chunk) {
-  CAPTURE(wanted.prompt, chunk);
-  const auto got = tests::greedy(m, wanted.prompt_ids, count, chunk);
-  CHECK(got ==
-        std::vector<token_id>(wanted.greedy_ids.begin(), wanted.greedy_ids.begin() + std::ptrdiff_t(count)));
-}
-
-void check_logits(model& m, const tests::golden& g, const tests::golden_logits& wanted, std::size_t chunk) {
-  CAPTURE(wanted.position, chunk);
-  const std::uint32_t pages = static_cast<std::uint32_t>(wanted.position) / page_tokens + 1;
-  tests::driven_sequence s(m, 0, pages);
-  const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
-  double largest = 0, worst = 0;
-  for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
-  for (std::size_t i = 0; i < wanted.ids.size(); ++i)
-    worst = std::max(worst, std::abs(got[static_cast<std::size_t>(wanted.ids[i])] - wanted.logits[i]));
-  if (&wanted == &g.at.back())
-    for (std::size_t i = 0; i < g.last_logits.size(); ++i)
-      worst = std::max(worst, std::abs(got[i] - g.last_logits[i]));
-  CHECK(worst <= 1e-3 * largest);
 }
 
 constexpr std::size_t all_chunks[] = {whole, 7, 1};
@@ -59,13 +35,13 @@ void check_model(const std::filesystem::path& path, const std::filesystem::path&
   const auto some = std::min<std::size_t>(g.generations.size(), rounds(8));
   for (const auto& generation : std::span(g.generations).last(some))
     if (!generation.prompt_ids.empty())
-      check_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
+      tests::check_golden_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
   for (const std::size_t chunk : chunks) {
-    check_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20), chunk);
-    for (const auto& logits : g.at) check_logits(*m, g, logits, chunk);
+    tests::check_golden_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20), chunk);
+    for (const auto& logits : g.at) tests::check_golden_logits(*m, g, logits, chunk);
   }
   if (g.long_greedy && g.long_least_margin >= 2e-3 && !slow)
-    check_tokens(*m, *g.long_greedy, std::min<std::size_t>(g.long_greedy->greedy_ids.size(), rounds(500)),
+    tests::check_golden_tokens(*m, *g.long_greedy, std::min<std::size_t>(g.long_greedy->greedy_ids.size(), rounds(500)),
                  whole);
 }
 
@@ -110,11 +86,11 @@ void check_switched(const std::filesystem::path& dir, const std::string& device)
   for (const auto& one : g.generations) {
     const std::size_t prompt = one.prompt_ids.size();
     if (prompt < original)
-      check_tokens(*within, one, std::min(one.certain(), original - prompt), whole);
+      tests::check_golden_tokens(*within, one, std::min(one.certain(), original - prompt), whole);
     else
-      check_tokens(*beyond, one, one.certain(), whole);
+      tests::check_golden_tokens(*beyond, one, one.certain(), whole);
   }
-  for (const auto& logits : g.at) check_logits(*beyond, g, logits, whole);
+  for (const auto& logits : g.at) tests::check_golden_logits(*beyond, g, logits, whole);
 }
 
 // Families of which tiny models are there and that are not served yet.

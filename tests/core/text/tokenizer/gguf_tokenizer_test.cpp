@@ -6,6 +6,7 @@
 #include "core/text/chat/chat_template.h"
 #include "core/text/tokenizer/gguf_rules.h"
 #include "tests/core/text/text_fixtures.h"
+#include "tests/support/charsmap_bytes.h"
 #include "tests/support/gguf_bytes.h"
 
 namespace weir::tests::gguf_tokenizer_test {
@@ -154,10 +155,59 @@ TEST_CASE("pieces with scores are joined as SentencePiece joins them") {
   CHECK(t->decode(t->encode("ab ab", {.add_special = false}), {}) == "ab ab");
 }
 
+TEST_CASE("equal scores are joined from the left, and characters without a piece all the same") {
+  gguf_writer w;
+  w.text("tokenizer.ggml.model", "llama");
+  w.texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a", "b", "ab", "ba", "bz", "[PAD]", "[PAD]"});
+  w.numbers<float>("tokenizer.ggml.scores", 6, {0, 0, 0, -5, -6, -1, -1, -2, 0, 0});
+  w.numbers<std::int32_t>("tokenizer.ggml.token_type", 5, {2, 3, 3, 1, 1, 1, 1, 1, 5, 5});
+  w.flag("tokenizer.ggml.add_space_prefix", false);
+  const written f(w);
+  const auto t = load_tokenizer(f.path).value();
+  CHECK(t->encode("aba", {.add_special = false}) == std::vector<token_id>{5, 3});
+  CHECK(t->encode("bz", {.add_special = false}) == std::vector<token_id>{7});
+  CHECK(t->piece(8).empty());
+}
+
+namespace {
+
+gguf_writer unigram_keys() {
+  gguf_writer w;
+  w.text("tokenizer.ggml.model", "t5");
+  w.texts("tokenizer.ggml.tokens", {"<pad>", "</s>", "<unk>", "\u2581", "a", "b", "ab", "\u2581ab", "ud"});
+  w.numbers<float>("tokenizer.ggml.scores", 6, {0, 0, 0, -2, -3, -3, -5, -9, 0});
+  w.numbers<std::int32_t>("tokenizer.ggml.token_type", 5, {3, 3, 2, 1, 1, 1, 1, 1, 4});
+  w.flag("tokenizer.ggml.add_space_prefix", true).flag("tokenizer.ggml.remove_extra_whitespaces", true);
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("a Unigram model's keys give the best cut, replacements and an end") {
+  auto w = unigram_keys();
+  const std::string table = charsmap_writer{{"A", "a"}}.table();
+  w.numbers<std::int8_t>("tokenizer.ggml.precompiled_charsmap", 1, {table.begin(), table.end()});
+  const written f(w);
+  const auto t = load_tokenizer(f.path).value();
+  CHECK(t->encode("  Ab  ud", {}) == std::vector<token_id>{3, 6, 3, 8, 1});
+  CHECK_FALSE(t->adds_bos());
+  CHECK(t->decode(t->encode("ab", {.add_special = false}), {}) == "ab");
+
+  w = unigram_keys();
+  w.numbers<std::int8_t>("tokenizer.ggml.precompiled_charsmap", 1, {1, 2, 3});
+  CHECK_THAT(refusal(w), Contains("tokenizer.ggml.precompiled_charsmap: its first four bytes"));
+  w = unigram_keys();
+  w.numbers<std::int32_t>("tokenizer.ggml.precompiled_charsmap", 5, {1, 256});
+  CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.precompiled_charsmap': [1] is not a byte"));
+  w = unigram_keys();
+  w.number("tokenizer.ggml.unknown_token_id", 99);
+  CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.unknown_token_id': 99 is outside"));
+}
+
 TEST_CASE("keys that make no tokenizer are refused by name") {
   auto w = byte_level();
-  w.keys[0] = gguf_text("tokenizer.ggml.model") + raw(std::uint32_t{8}) + gguf_text("t5");
-  CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.model' t5 is not supported"));
+  w.keys[0] = gguf_text("tokenizer.ggml.model") + raw(std::uint32_t{8}) + gguf_text("bert");
+  CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.model' bert is not supported"));
   w = byte_level();
   w.keys[1] = gguf_text("tokenizer.ggml.pre") + raw(std::uint32_t{8}) + gguf_text("new-rule");
   CHECK_THAT(refusal(w), Contains("'tokenizer.ggml.pre' new-rule is not supported"));

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "core/text/tokenizer/unicode.h"
+#include "tests/support/base64_text.h"
+#include "tests/support/charsmap_bytes.h"
 
 namespace weir::tests::normalizer_test {
 
@@ -75,8 +77,54 @@ TEST_CASE("a sequence runs in order, and nothing is put before an empty text") {
 }
 
 TEST_CASE("a normalizer that is not known is refused by name and place") {
-  CHECK(complaint(R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Precompiled"}]})") ==
-        "normalizer.normalizers[1]: normalizer 'Precompiled' is not supported yet");
+  CHECK(complaint(R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"BertNormalizer"}]})") ==
+        "normalizer.normalizers[1]: normalizer 'BertNormalizer' is not supported yet");
+}
+
+TEST_CASE("Nmt drops control characters and makes spaces of what looks like one") {
+  CHECK(normalized(R"({"type":"Nmt"})", "\x01" "a\tb\u200Bc\u2581\x7F\uFEFF") == "a b c  ");
+}
+
+namespace {
+
+std::string precompiled(const charsmap_writer& rules) {
+  const std::string table = rules.table();
+  return R"({"type":"Precompiled","precompiled_charsmap":")" + to_base64(table) + "\"}";
+}
+
+}  // namespace
+
+TEST_CASE("a table replaces small clusters whole, by their shortest string, and else single characters") {
+  const std::string step = precompiled({{"A", "a"}, {"e\u0301", "é"}, {"\r", " "}, {"\n", " "}, {"ｶ", "カ"}});
+  CHECK(normalized(step.c_str(), "xAe\u0301A") == "xaéa");
+  CHECK(normalized(step.c_str(), "A\u0301b") == "ab");         // the cluster begins with A, and has 3 bytes
+  CHECK(normalized(step.c_str(), "A\u0301\u0301\u0301b") == "a\u0301\u0301\u0301b");  // 7 bytes
+  CHECK(normalized(step.c_str(), "e\u0301\u0301") == "é");
+  CHECK(normalized(step.c_str(), "\r\n") == " ");
+  CHECK(normalized(step.c_str(), "ｶﾞ") == "カﾞ");
+  CHECK(normalized(step.c_str(), "") == "");
+}
+
+TEST_CASE("a table that is not one, or makes a text much longer, is refused by name") {
+  CHECK(complaint(R"({"type":"Precompiled","precompiled_charsmap":"a!=="})") ==
+        "normalizer.precompiled_charsmap: is not base64");
+  CHECK(complaint(R"({"type":"Precompiled"})") == "normalizer: 'precompiled_charsmap' is missing");
+  CHECK(complaint(R"({"type":"Precompiled","precompiled_charsmap":"AAAA"})")
+            .find("normalizer.precompiled_charsmap: its first four bytes") == 0);
+  CHECK(complaint(precompiled({{"a", std::string(33, 'x')}}).c_str()).find("'Precompiled' makes a text more") !=
+        std::string::npos);
+}
+
+TEST_CASE("a Replace of at least two spaces by three bytes counts as that") {
+  // With the table's 20 it is 30; were one space enough, it would be 60.
+  const std::string table = precompiled({{"a", std::string(20, 'x')}});
+  const auto with = [&](const char* pattern) {
+    return complaint(fmt::format(R"({{"type":"Sequence","normalizers":[{},
+        {{"type":"Replace","pattern":{{"Regex":"{}"}},"content":"▁"}}]}})", table, pattern).c_str());
+  };
+  CHECK(with(" {2,}").empty());
+  for (const char* shorter : {" +", " (?= )", "  \\\\K ", "(  )"})
+    CHECK(with(shorter).find("makes a text") != std::string::npos);
 }
 
 namespace {

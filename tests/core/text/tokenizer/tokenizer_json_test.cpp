@@ -77,8 +77,8 @@ TEST_CASE("spaces are cleaned up unless the configuration says no") {
 
 TEST_CASE("what is wrong with a file is named with its field") {
   auto file = byte_level_file();
-  file["model"].as_object()["type"] = "Unigram";
-  CHECK(complaint(file) == "tokenizer.json.model: model 'Unigram' is not supported yet");
+  file["model"].as_object()["type"] = "WordPiece";
+  CHECK(complaint(file) == "tokenizer.json.model: model 'WordPiece' is not supported yet");
   file = byte_level_file();
   file["pre_tokenizer"] = json(R"({"type":"Sequence","pretokenizers":[{"type":"Odd"}]})");
   CHECK(complaint(file) ==

@@ -8,6 +8,8 @@ using namespace weir::core;
 
 namespace {
 
+constexpr const char* golden_folder = "tests/core/text/tokenizer/golden";
+
 void check_vector(const boost::json::object& v, const tokenizer& t) {
   const std::string text(v.at("text").as_string());
   const auto ids = t.encode(text, {.add_special = v.at("add_special_tokens").as_bool()});
@@ -46,6 +48,10 @@ TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
   if (folders.empty())
     WARN("no vectors below " << weir::tests::data_dir() << ": set TEST_DATA_DIR to run more than rill's");
   for (const auto& bundled : weir::tests::bundled_models()) folders.push_back(bundled);
+  std::size_t golden = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / golden_folder))
+    if (entry.is_directory()) folders.push_back(entry.path()), ++golden;
+  CHECK(golden == 10);
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
