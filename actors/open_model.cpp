@@ -19,9 +19,8 @@ constexpr std::uint32_t random_context = 8192;
 
 // Most tokens of a sequence of a model that has `most`.
 std::uint32_t context_of(const model_spec& spec, const owner_options& o, std::uint32_t most) {
-  for (const std::uint32_t n : {asked_context(spec, o), o.max_seq_len})
-    if (n != 0) most = std::min(n, most);
-  return most;
+  const std::uint32_t asked = asked_context(spec, o);
+  return asked != 0 ? std::min(asked, most) : most;
 }
 
 // Free memory of the device in bytes; nullopt if the device does not report it.
@@ -172,15 +171,16 @@ void set_slices(core::engine_config& c, const owner_options& o, bool own_device)
 }
 
 std::uint32_t asked_context(const model_spec& spec, const owner_options& o) {
-  return spec.context.value_or(o.context);
+  const std::uint32_t own = spec.context.value_or(o.context);
+  return own != 0 && o.max_seq_len != 0 ? std::min(own, o.max_seq_len) : std::max(own, o.max_seq_len);
 }
 
 bool is_random(const model_spec& spec) { return spec.source.starts_with("random:"); }
 
 core::result<core::random_model> random_shape(const model_spec& spec, const owner_options& o) {
   const std::uint32_t asked = asked_context(spec, o);
-  const std::uint32_t most = asked != 0 ? asked : o.max_seq_len != 0 ? o.max_seq_len : random_context;
-  return core::parse_random_model(std::string_view(spec.source).substr(7), most);
+  return core::parse_random_model(std::string_view(spec.source).substr(7),
+                                  asked != 0 ? asked : random_context);
 }
 
 core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_options& o) {
@@ -194,7 +194,7 @@ core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::ui
   core::pool_needs p;
   p.groups = std::move(groups);
   p.context = context_of(spec, o, context);
-  p.context_asked = o.max_seq_len != 0 || asked_context(spec, o) != 0;
+  p.context_asked = asked_context(spec, o) != 0;
   p.max_batch = o.max_batch;
   p.kv_tokens = spec.pages ? std::uint64_t{*spec.pages} * core::page_tokens : o.kv_tokens;
   p.kv_floor = o.kv_floor;

@@ -37,7 +37,7 @@ core::result<core::random_model> random_shape(const model_spec& spec, const owne
 // REQUIRES: o.device is sim
 core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_options& o);
 
-// Most tokens of a sequence that a model is to serve; 0: all that it has.
+// Most tokens of a sequence that a model is to serve, as --context and --max-seq-len say; 0: all that it has.
 std::uint32_t asked_context(const model_spec& spec, const owner_options& o);
 
 // What decides the number of a model's pages. `context`: most tokens of a sequence, as its file says;

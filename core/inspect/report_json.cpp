@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <boost/json.hpp>
+#include <cstdlib>
 
 #include "core/cache/page.h"
 #include "core/inspect/layer_kinds.h"
@@ -13,6 +16,9 @@ namespace {
 namespace json = boost::json;
 
 json::string json_string(std::string_view s) { return json::string(to_valid_utf8(s)); }
+
+// A number as it was given, 1e-05, and not as f32 rounds it.
+double as_written(float x) { return std::strtod(fmt::format("{}", x).c_str(), nullptr); }
 
 json::array json_strings(const std::vector<std::string>& all) {
   json::array out;
@@ -48,14 +54,14 @@ json::object json_of(const layer_kind& k) {
           {"head_dim", a.head_dim},
           {"head_norms", name_of(a.norms)},
           {"gated_attention", a.gated},
-          {"score_scale", a.rule.scale},
-          {"score_cap", a.rule.cap},
-          {"score_growth", a.rule.growth},
+          {"score_scale", as_written(a.rule.scale)},
+          {"score_cap", as_written(a.rule.cap)},
+          {"score_growth", as_written(a.rule.growth)},
           {"inter", k.shape.mlp.inter},
           {"activation", name_of(k.shape.mlp.kind)},
           {"gated", k.shape.mlp.gated},
           {"norms", name_of(k.shape.norms)},
-          {"branch_factor", k.shape.branch_factor}};
+          {"branch_factor", as_written(k.shape.branch_factor)}};
 }
 
 json::array ropes_of(const model_config& c) {
@@ -67,7 +73,7 @@ json::array ropes_of(const model_config& c) {
                    {"factor", r.factor},
                    {"original_context", r.original_context},
                    {"turned", r.turned(c.shape.layers.front().mixer.head_dim)},
-                   {"cosine_factor", c.shape.tables[i].factor}};
+                   {"cosine_factor", as_written(c.shape.tables[i].factor)}};
     if (r.by_context()) o["table"] = r.takes_long(c.context) ? "long" : "short";
     out.push_back(std::move(o));
   }
@@ -80,7 +86,7 @@ void add_config(json::object& out, const model_report& m) {
   for (const auto& k : layer_kinds(c.shape.layers)) out["layers"].as_array().push_back(json_of(k));
   out["ropes"] = ropes_of(c);
   out["norms"] = json::object{{"kind", c.shape.centred_norms ? "layer" : "rms"},
-                              {"eps", c.shape.norm_eps},
+                              {"eps", as_written(c.shape.norm_eps)},
                               {"plus_one", c.stored.plus_one},
                               {"bias", c.stored.norm_bias}};
   out["biases"] =
@@ -88,9 +94,9 @@ void add_config(json::object& out, const model_report& m) {
   out["head"] = json::object{{"tied", c.stored.tied},
                              {"type", json_string(m.head_type)},
                              {"embedding_type", json_string(m.embedding_type)},
-                             {"embedding_factor", c.shape.embed_factor},
-                             {"logit_factor", c.shape.logit_factor},
-                             {"logit_cap", c.shape.logit_cap}};
+                             {"embedding_factor", as_written(c.shape.embed_factor)},
+                             {"logit_factor", as_written(c.shape.logit_factor)},
+                             {"logit_cap", as_written(c.shape.logit_cap)}};
   if (c.quantised.form != quant_form::plain)
     out["quantised"] = json::object{
         {"form", name_of(c.quantised.form)}, {"bits", c.quantised.bits}, {"group", c.quantised.group}};
@@ -120,11 +126,14 @@ json::object json_of(const template_report& c) {
   return out;
 }
 
+json::value json_number(float x) { return as_written(x); }
+json::value json_number(std::uint32_t n) { return n; }
+
 json::object sampling_of(const sampling_params& p) {
   json::object out;
   visit_sampling([&](const sampling_field& f, auto, auto to) {
-    if constexpr (requires { json::value(p.*to); })
-      if (f.file) out[f.name] = p.*to;
+    if constexpr (requires { json_number(p.*to); })
+      if (f.file) out[f.name] = json_number(p.*to);
   });
   return out;
 }

@@ -7,6 +7,7 @@
 #include "core/cache/page.h"
 #include "core/inspect/layer_kinds.h"
 #include "core/inspect/wording.h"
+#include "core/json_line.h"
 #include "core/size_text.h"
 #include "core/text/answer/format_text.h"
 #include "core/visible.h"
@@ -94,7 +95,7 @@ void add_attention(label_table& t, const model_report& m) {
     out.add_if(a.norms == kernels::head_norms::each, "a norm of each head of queries and keys");
     out.add_if(a.norms == kernels::head_norms::own,
                "a norm of each head of queries and keys, with own weights");
-    out.add_if(a.norms == kernels::head_norms::row, "a norm of all queries, and one of all keys");
+    out.add_if(a.norms == kernels::head_norms::row, "a norm of all queries and one of all keys");
     out.add_if(stored.qkv_bias, "biases of queries, keys and values");
     out.add_if(stored.out_bias, "biases of the output");
     out.add_if(a.gated, "gated");
@@ -178,10 +179,10 @@ void add_context(label_table& t, const model_report& m) {
 
 std::string counts_text(const boost::json::value& v) {
   const auto* counts = v.if_object();
-  if (!counts) return v.is_string() ? std::string(v.get_string()) : boost::json::serialize(v);
+  if (!counts) return v.is_string() ? std::string(v.get_string()) : json_line(v);
   phrases out;
   for (const auto& [value, count] : *counts)
-    out.add(fmt::format("{} {}", boost::json::serialize(count), std::string_view(value)));
+    out.add(fmt::format("{} {}", json_line(count), std::string_view(value)));
   return out.text();
 }
 
@@ -200,7 +201,8 @@ void add_tensors(label_table& t, const model_report& m) {
     bytes += g.bytes;
     out.add(fmt::format("{} {} ({})", g.tensors, g.type, size_text(g.bytes)));
   }
-  t.add("tensors", fmt::format("{} in {}: {}", grouped(all), size_text(bytes), out.text()));
+  const std::string sum = fmt::format("{} in {}: ", grouped(all), size_text(bytes));
+  t.add("tensors", (m.tensors.size() == 1 ? "" : sum) + out.text());
   if (!m.config || m.config->quantised.form == quant_form::plain) return;
   const quant_config& q = m.config->quantised;
   t.add("quantised", fmt::format("{}, {} bits{}", name_of(q.form), q.bits,
@@ -252,8 +254,9 @@ std::string room_text(const device_report& d) {
 void add_device(label_table& t, const device_report& d) {
   if (d.wrong) return t.add(d.device, d.wrong->message);
   t.add(d.device,
-        fmt::format("weights {}, workspaces {}, runtime {}; a token {}, a page of {} tokens {}",
-                    size_text(d.lines.weights), size_text(d.lines.workspaces), size_text(d.lines.runtime),
+        fmt::format("weights {}, workspaces {}{}; a token {}, a page of {} tokens {}",
+                    size_text(d.lines.weights), size_text(d.lines.workspaces),
+                    d.lines.runtime != 0 ? ", runtime " + size_text(d.lines.runtime) : "",
                     size_text(d.page_bytes / page_tokens), page_tokens, size_text(d.page_bytes)));
   t.add("", room_text(d));
   for (const std::string& a : d.assumed) t.add("", "assumed: " + a);

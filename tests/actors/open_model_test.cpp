@@ -146,4 +146,35 @@ TEST_CASE("a file that declares a context of millions of tokens takes the pages 
   CHECK((*open())->served->context == 300'000);
 }
 
+TEST_CASE("a model is served with the context that was asked for it, which decides its rotary tables") {
+  const tests::temporary_dir dir;
+  tests::toy_options shape;  // of 512 tokens
+  const boost::json::array factors{2, 2, 2, 2};
+  shape.architecture = "Phi3ForCausalLM";
+  shape.config["original_max_position_embeddings"] = 128;
+  shape.config["rope_scaling"] = {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}};
+  tests::write_toy_directory(dir.path(), shape);
+  const auto open = [&](std::optional<std::uint32_t> own, std::uint32_t usual, std::uint32_t longest) {
+    owner_options o;
+    o.device = "reference";
+    o.context = usual;
+    o.max_seq_len = longest;
+    const model_spec spec{.name = "toy", .source = dir.path().string(), .context = own};
+    return open_model(spec, o, kernels::reference_backend(), {}).value()->served;
+  };
+  const auto tables_of = [](const served_model& m) { return m.notes.at(0).substr(0, 15); };
+  for (const auto& [own, usual, longest, context] :
+       {std::tuple{std::optional<std::uint32_t>(), 0u, 0u, 512u}, {std::nullopt, 128u, 0u, 128u},
+        {64u, 128u, 0u, 64u}, {0u, 128u, 0u, 512u}, {std::nullopt, 0u, 100u, 100u}, {200u, 0u, 100u, 100u},
+        {64u, 0u, 100u, 64u}}) {
+    const auto m = open(own, usual, longest);
+    CHECK(m->info.context == context);
+    CHECK(m->context == context);
+    CHECK(tables_of(*m) == (context > 128 ? "longrope: long " : "longrope: short"));
+  }
+  const auto beyond = open(4096, 0, 0);
+  CHECK(beyond->context == 512);
+  CHECK_THAT(beyond->notes.at(0), Contains("a context of 4096 tokens was asked for"));
+}
+
 }  // namespace weir::tests::open_model_test

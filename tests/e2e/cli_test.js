@@ -72,6 +72,23 @@ const rows = [
   ["a plan of a sim", ["plan", "--device", "sim", "--replicas", "2"], 0, /device sim +total unknown\n/],
   ["a plan of the server's file", ["plan", "--config", file("plan.toml",
     'device = "cpu"\nlisten = "127.0.0.1:1"\nkv-tokens = "6400"\n')], 0, /rill .* 6400 tokens/],
+  ["a plan with a shorter context",
+    [...plan, "--gpu-memory", "80G", "--context", "big=1000", "--context", "64", "--json"], 0,
+    /"context":1000[,}]/],
+  ["a context of a model that is not there", [...plan, "--gpu-memory", "80G", "--context", "small=10"], 2,
+    /--context small=10: no model is called 'small'/],
+  ["a context that is no number", ["serve", "--device", "cpu", "--context", "rill=many"], 2,
+    /--context rill=many: \[NAME=\]TOKENS is wanted/],
+  ["two contexts of all models", ["serve", "--device", "cpu", "--context", "1", "--context", "2"], 2,
+    /--context 2: another one is for the same models/],
+  ["a report on the bundled model", ["inspect", "--device", "cpu"], 0,
+    /served +yes\nfamily +LlamaForCausalLM\n.*\nstops at .*\ncpu +weights .*free: a pool of /s],
+  ["a report for a card that is not there", ["inspect", "--device", "cuda:3", "--gpu-memory", "40G"], 0,
+    /cuda:3 +weights .*assumed: cuda:3 has the facts of an H100/s],
+  ["a report with a shorter context", ["inspect", "--device", "cpu", "--context", "100", "--json"], 0,
+    /"context":\{"own":2048,"served":100\}.*"device":"cpu".*"context":100,/],
+  ["a report with a type that is none", ["inspect", "--kv-type", "int3"], 2, /--kv-type must be auto/],
+  ["a report with memory that is none", ["inspect", "--gpu-memory", "x"], 2, /--gpu-memory must be bytes/],
   ["a plan that does not fit", [...plan, "--gpu-memory", "16G"], 3,
     /does not fit: cuda:0 lacks \d+ bytes \(\d\.\dG\), first for the weights of big/],
   ["a plan whose pages do not fit", [...plan, "--gpu-memory", "20G", "--kv-tokens", "999999"], 3,
@@ -182,6 +199,36 @@ describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
     child.stdout.once("data", () => child.kill("SIGINT"));
     const code = await new Promise((resolve) => child.once("close", resolve));
     assert.equal(code, 130);
+  });
+
+  test("1: a report on a model that cannot be served says why", async () => {
+    const nowhere = await run(["inspect", "/nowhere"]);
+    assert.equal(nowhere.code, 1);
+    assert.match(nowhere.stdout, /^model +\/nowhere\nserved +no\nrefused +\/nowhere/);
+    const json = await run(["inspect", "/nowhere", "--json"]);
+    assert.equal(json.code, 1);
+    assert.equal(JSON.parse(json.stdout).served, false);
+  });
+
+  test("a shorter context bounds prompts, and clients are told", async () => {
+    const server = await start_real({ args: ["--device", "cpu", "--context", "rill=64"] });
+    try {
+      const ask = async (path, body) => {
+        const answer = await fetch(server.url + path, body && {
+          method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+        return { status: answer.status, body: await answer.json() };
+      };
+      assert.equal((await ask("/v1/models")).body.data[0].context_length, 64);
+      assert.equal((await ask("/props")).body.n_ctx, 64);
+      const prompt = "one ".repeat(60);
+      const long = await ask("/v1/completions", { prompt: prompt + prompt, max_tokens: 1 });
+      assert.equal(long.status, 400);
+      assert.equal(long.body.error.code, "context_length_exceeded");
+      const fits = await ask("/v1/completions", { prompt: "one two", max_tokens: 4 });
+      assert.equal(fits.status, 200);
+    } finally {
+      await server.stop();
+    }
   });
 
   test("2: one bad line of a batch, and the others are answered", async () => {

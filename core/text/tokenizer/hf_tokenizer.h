@@ -49,7 +49,7 @@ class hf_tokenizer final : public tokenizer {
   bool is_byte_piece(token_id id) const override { return traits_of(id).byte_piece; }
   std::string piece(token_id id) const override { return std::string(spelling(id)); }
 
-  std::string_view model_type() const override { return "BPE"; }
+  std::string_view model_type() const override { return model_.type(); }
   std::uint32_t vocab_size() const override { return static_cast<std::uint32_t>(traits_.size()); }
   std::optional<token_id> bos() const override { return bos_; }
   std::optional<token_id> id_of(std::string_view piece) const override;

@@ -65,7 +65,7 @@ class tokenizer {
   // The piece as the vocabulary spells it, for people to read (`weir tokenize`, /v1/tokenize).
   virtual std::string piece(token_id id) const = 0;
 
-  // How it makes tokens of a word, as tokenizer.json names it: BPE; empty for one that needs no file.
+  // How it makes tokens of a word, such as BPE; empty for one that needs no file.
   virtual std::string_view model_type() const { return {}; }
 
   virtual std::uint32_t vocab_size() const = 0;  // one past the largest id

@@ -39,4 +39,9 @@ const vocabulary& word_model::pieces() const noexcept {
   return std::visit([](const auto& m) -> const vocabulary& { return m.pieces(); }, model_);
 }
 
+std::string_view word_model::type() const noexcept {
+  static constexpr std::string_view names[] = {"BPE", "BPE by scores", "Unigram"};
+  return names[model_.index()];
+}
+
 }  // namespace weir::core

@@ -34,6 +34,8 @@ class word_model {
   void encode(std::string_view word, workspace& w, std::vector<token_id>& out, turn* at = nullptr) const;
 
   const vocabulary& pieces() const noexcept;
+  // BPE, BPE by scores (or by ranks), Unigram.
+  std::string_view type() const noexcept;
 
  private:
   std::variant<bpe, piece_bpe, unigram> model_;

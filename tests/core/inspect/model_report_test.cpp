@@ -34,6 +34,17 @@ model_report report_after(const F& change, std::uint32_t context = 0) {
   return describe_model(dir.path().string(), context);
 }
 
+// The report of a bundled model of four layers, with a template that has tools.
+model_report olmo3() {
+  const tests::temporary_dir dir;
+  const auto from = tests::source_dir() / "tests";
+  std::filesystem::copy(from / "data/families/olmo3-1", dir.path());
+  std::filesystem::copy_file(from / "e2e/qwen_like.jinja", dir.path() / "chat_template.jinja");
+  auto m = describe_model(dir.path().string());
+  m.path = "olmo3-1";
+  return m;
+}
+
 device_report on_cpu() {
   device_report d;
   d.device = "cpu";
@@ -48,8 +59,7 @@ device_report on_cpu() {
 }  // namespace
 
 TEST_CASE("inspect: the text of a small model") {
-  auto m = describe_model((tests::source_dir() / "tests/data/families/olmo3-1").string());
-  m.path = "olmo3-1";
+  auto m = olmo3();
   device_report card;
   card.device = "cuda:0";
   card.wrong = make_error(errc::invalid_param, "--kv-type q8: cuda has no such type");
@@ -58,8 +68,7 @@ TEST_CASE("inspect: the text of a small model") {
 }
 
 TEST_CASE("inspect: the JSON of a small model") {
-  auto m = describe_model((tests::source_dir() / "tests/data/families/olmo3-1").string());
-  m.path = "olmo3-1";
+  auto m = olmo3();
   add_devices(m, {on_cpu()});
   CHECK(report_json(m) + "\n" == tests::read_file(tests::source_dir() / "tests/data/inspect/olmo3-1.json"));
 }
@@ -85,8 +94,8 @@ TEST_CASE("inspect: a context that is served decides the tables and is said") {
     const boost::json::array factors{2, 2, 2, 2};
     tests::toy_options o;
     o.architecture = "Phi3ForCausalLM";
-    o.config = {{"original_max_position_embeddings", 128},
-                {"rope_scaling", {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}}}};
+    o.config["original_max_position_embeddings"] = 128;
+    o.config["rope_scaling"] = {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}};
     tests::write_toy_directory(dir.path(), o);
   };
   const auto whole = report_after(longrope), part = report_after(longrope, 128), beyond = report_after(longrope, 4096);
