@@ -24,6 +24,11 @@ bool takes_norm(const device& d, block_product p) {
   return function_for(d, p) != product_function::none;
 }
 
+double activated(activation f, double g) {
+  return f == activation::silu ? g / (1 + std::exp(-g))
+                               : 0.5 * g * (1 + std::tanh(0.7978845608 * (g + 0.044715 * g * g * g)));
+}
+
 // Checks one product, into poisoned memory whose rows are 8 columns longer than the product's. `normed`: with
 // a norm in front, of row 1 of two. `inputs`: of the columns, where the product is to put its row in order.
 void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matrix& w, const matrix& packed,
@@ -58,6 +63,7 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
   block_product p{packed, normed ? nullptr : dx.get(), m, out.get(), kind, wide};
   if (normed) p.norm = {drows.get(), dweight.get(), dfrom.get(), eps};
   p.gathers = !inputs.empty();
+  p.gate = (m + w.view.rows / 16) % 2 ? activation::gelu : activation::silu;
   CAPTURE(m, w.view.rows, k, static_cast<int>(kind), p.gathers);
   const product_function by = function_for(d, p);
   REQUIRE(reads_blocks(by));
@@ -90,7 +96,7 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
     const double first = sum(row, column, size, most);
     const double was = kind == product_out::add_f32 ? column % 7 : 0;
     const double second = kind == product_out::gated ? sum(row, column + n, size, most_up) : 0;
-    const double wanted = kind == product_out::gated ? first / (1 + std::exp(-first)) * second : first + was;
+    const double wanted = kind == product_out::gated ? activated(p.gate, first) * second : first + was;
     // The size of a sum of random terms. Sums with minima and without are up to 16 times as large.
     const double typical = std::sqrt(size), unit = 16 * typical + std::abs(was);
     double tolerance = std::ldexp(k / 16 + 16, -23) * unit;

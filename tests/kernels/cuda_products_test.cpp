@@ -46,6 +46,13 @@ struct shape {
   std::uint32_t n, k;
 };
 
+// Products of gate and up have one activation or the other.
+activation gate_for(std::uint32_t m) { return m % 2 ? activation::gelu : activation::silu; }
+double activated(activation f, double g) {
+  return f == activation::silu ? g / (1 + std::exp(-g))
+                               : 0.5 * g * (1 + std::tanh(0.7978845608 * (g + 0.044715 * g * g * g)));
+}
+
 // x · wᵀ of random data for one shape and the most rows that are asked for.
 struct sample {
   dtype type;
@@ -65,10 +72,11 @@ struct sample {
            number(type, w[std::size_t{column} * s.k + i]);
     return v * factor;
   }
-  double wanted(product_out kind, std::uint32_t row, std::uint32_t column, double before) const {
+  double wanted(product_out kind, activation gate, std::uint32_t row, std::uint32_t column,
+                double before) const {
     const double first = sum(row, column);
-    const double v = kind == product_out::gated ? first / (1 + std::exp(-first)) * sum(row, column + s.n / 2)
-                                                : first + before;
+    const double v =
+        kind == product_out::gated ? activated(gate, first) * sum(row, column + s.n / 2) : first + before;
     const bool narrow = kind == product_out::element || kind == product_out::gated;
     return narrow && type == dtype::f16 ? std::clamp(v, -65504.0, 65504.0) : v;
   }
@@ -89,7 +97,9 @@ void check(device& d, weir::tests::rng& r, const sample& of, const on_device<ele
     std::memcpy(memory.data(), before.data(), count * size);
   }
   const on_device<std::byte> out(d, memory);
-  run(product{of.type, w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind});
+  product p{of.type, w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind};
+  p.gate = gate_for(m);
+  run(p);
   std::vector<float> got(count + margin);
   if (narrow) {
     const auto v = out.back<element>();
@@ -112,7 +122,7 @@ void check(device& d, weir::tests::rng& r, const sample& of, const on_device<ele
     const std::uint32_t row = i < 8 ? m - 1 : weir::tests::pick(r, 0, m - 1),
                         column = i < 8 ? n - 1 - i % n : weir::tests::pick(r, 0, n - 1);
     const std::size_t at = std::size_t{row} * n + column;
-    const double wanted = of.wanted(kind, row, column, before[at]);
+    const double wanted = of.wanted(kind, gate_for(m), row, column, before[at]);
     REQUIRE(std::abs(got[at] - wanted) <= tolerance * std::max(std::abs(wanted), unit));
   }
 }

@@ -7,7 +7,7 @@ namespace weir::kernels::cuda {
 
 // The number of the model's head that a kernel has as number i. `half` is half of the head's numbers, and
 // `pairs` of its pairs turn.
-__device__ __forceinline__ int number_at(int i, int half, int pairs) {
+__host__ __device__ constexpr int number_at(int i, int half, int pairs) {
   if (i < half) return i < pairs ? i : i + pairs;
   return i - half < pairs ? i - half + pairs : i;
 }
