@@ -148,7 +148,9 @@ struct pending_sum {
   float* branch = nullptr;                      // [rows, width]
   norm_args behind;
   float factor = 1;
-  bool clear = false;  // the branch becomes zeros when it has been added
+  // The branch becomes zeros when it has been added. Not where rows are picked (`from`): two picks of one row
+  // would race.
+  bool clear = false;
   bool is_nothing() const { return !branch && !biases[0] && !biases[1]; }
 };
 
