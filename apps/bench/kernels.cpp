@@ -58,6 +58,7 @@ class stage {
     product("linear down", h, layer_.mlp.inter, rows);
     if (rows <= o_.context) product("linear head", c_.shape.vocab, h, rows);
     pointwise(rows);
+    heads(rows);
     paged("decode", rows, 1);
     paged("prefill", 1, rows);
     whole(rows);
@@ -80,26 +81,59 @@ class stage {
   void pointwise(std::uint32_t rows) {
     const auto h = c_.shape.hidden;
     const auto weight = floats(h), x = floats(std::uint64_t{rows} * h), y = floats(std::uint64_t{rows} * h);
-    measure("row_norm", rows,
-            [&] { return kernels::row_norm{x.floats(), weight.floats(), y.floats(), rows, h, 1e-5f}; });
+    measure("row_norm", rows, [&] {
+      return kernels::row_norm{x.floats(), weight.floats(),       y.floats(), rows, h,
+                               1e-5f,      c_.shape.centred_norms};
+    });
     measure("add", rows, [&] { return kernels::add{x.floats(), y.floats(), std::size_t{rows} * h}; });
 
-    const auto inter = layer_.mlp.inter;
-    const auto gate_up = floats(std::uint64_t{rows} * 2 * inter), inner = floats(std::uint64_t{rows} * inter);
+    const auto& mlp = layer_.mlp;
+    const auto gate_up = floats(std::uint64_t{rows} * mlp.width()),
+               inner = floats(std::uint64_t{rows} * mlp.inter);
     measure("activate", rows, [&] {
-      return kernels::activate{gate_up.floats(), inner.floats(), rows, inter};
+      return kernels::activate{gate_up.floats(), inner.floats(), rows, mlp.inter, mlp.kind, mlp.gated};
     });
+    if (c_.shape.logit_cap == 0 || rows > o_.context) return;
+    const auto logits = floats(std::uint64_t{rows} * c_.shape.vocab);
+    measure("soft_cap", rows, [&] {
+      return kernels::soft_cap{logits.floats(), std::size_t{rows} * c_.shape.vocab, c_.shape.logit_factor,
+                               c_.shape.logit_cap};
+    });
+  }
 
-    // Cosines and sines of an angle: a row is rotated again and again, and must keep its length.
-    const std::vector<std::uint32_t> positions(rows, 7);
-    const std::vector<float> frequencies(mixer_.head_dim / 2, 0.5f);
-    const auto cos = floats(rows * frequencies.size()), sin = floats(rows * frequencies.size());
-    backend_->run(kernels::rotary_angles{positions, frequencies, cos.floats(), sin.floats()});
+  // Measures what is done to queries, keys and outputs of heads, as far as the model's first layer does it.
+  void heads(std::uint32_t rows) {
     const auto qkv = floats(std::uint64_t{rows} * mixer_.width());
-    measure("rotary", rows, [&] {
-      return kernels::rotary{
-          qkv.floats(),    cos.floats(),   sin.floats(), rows, mixer_.width(), mixer_.heads + mixer_.kv_heads,
-          mixer_.head_dim, mixer_.head_dim};
+    const std::uint32_t each = mixer_.heads + mixer_.kv_heads, dim = mixer_.head_dim;
+    if (mixer_.norms != kernels::head_norms::none) {
+      const bool row = mixer_.norms == kernels::head_norms::row,
+                 own = mixer_.norms == kernels::head_norms::own;
+      const auto weight = floats(std::uint64_t{each} * dim);
+      measure("head_norm", rows, [&] {
+        return kernels::head_norm{qkv.floats(),   weight.floats(),        rows,
+                                  mixer_.width(), row ? 1 : each,         row ? each * dim : dim,
+                                  1e-5f,          c_.shape.centred_norms, own ? dim : 0};
+      });
+    }
+    if (mixer_.rotary >= 0) {
+      // Cosines and sines of an angle: a row is rotated again and again, and must keep its length.
+      const auto& table = c_.shape.tables[static_cast<std::size_t>(mixer_.rotary)];
+      const std::vector<std::uint32_t> positions(rows, 7);
+      const auto half = static_cast<std::uint32_t>(table.frequencies.size());
+      const auto cos = floats(std::uint64_t{rows} * half), sin = floats(std::uint64_t{rows} * half);
+      backend_->run(kernels::rotary_angles{positions, table.frequencies, cos.floats(), sin.floats()});
+      measure("rotary", rows, [&] {
+        return kernels::rotary{qkv.floats(),   cos.floats(), sin.floats(), rows,
+                               mixer_.width(), each,         dim,          2 * half};
+      });
+    }
+    if (!mixer_.gated) return;
+    // Open gates: outputs are multiplied again and again, and must stay as they are.
+    const std::vector<float> open(std::uint64_t{rows} * mixer_.q_width(), 20.0f);
+    const auto gates = floats(open.size()), out = floats(open.size());
+    backend_->do_upload(backend_->self, gates.data(), open.data(), open.size() * sizeof(float));
+    measure("sigmoid_mul", rows, [&] {
+      return kernels::sigmoid_mul{out.floats(), gates.floats(), rows, mixer_.q_width(), mixer_.q_width()};
     });
   }
 
@@ -122,11 +156,11 @@ class stage {
                                core::page_tokens};
     float* q = qkv.floats();
     measure(fmt::format("kv_write {}", what), total, [&] {
-      return kernels::kv_write{q + mixer_.q_width(), q + mixer_.q_width() + mixer_.kv_width(), mixer_.width(),
-                               kv, slices};
+      const float* k = q + mixer_.q_width();
+      return kernels::kv_write{k, k + mixer_.kv_width(), mixer_.width(), kv, slices};
     });
     measure(fmt::format("attention {}", what), total, [&] {
-      return kernels::attention{q, mixer_.width(), mixer_.heads, kv, slices, {0, 0.125f}, out.floats()};
+      return kernels::attention{q, mixer_.width(), mixer_.heads, kv, slices, mixer_.rule, out.floats()};
     });
   }
 

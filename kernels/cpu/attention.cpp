@@ -75,7 +75,7 @@ struct attention_job {
       const std::size_t row = slice.first_row + r;
       const std::uint32_t to = slice.position + r + 1;
       list[i] = {op.q + row * op.stride + query_head * width, op.out + (row * op.heads + query_head) * width,
-                 op.rule.first_seen(to - 1), to};
+                 op.rule.first_seen(to - 1), to, op.rule.scale_at(to - 1)};
     }
     return t;
   }

@@ -51,11 +51,12 @@ struct product_path {
   code_order codes = code_order::columns;
 };
 
-// One query head of one row.
+// One query head of one row. Without initial values: tiles have room for many, and fill in a few.
 struct attention_query {
-  const float* q = nullptr;        // [head_dim]
-  float* out = nullptr;            // [head_dim]
-  std::uint32_t from = 0, to = 0;  // attends to positions [from, to)
+  const float* q;          // [head_dim]
+  float* out;              // [head_dim]
+  std::uint32_t from, to;  // attends to positions [from, to)
+  float scale;             // of the scores: attention_rule::scale_at
 };
 
 // The state of attention over some pages, for `count` queries: the output is sums / total, and both are

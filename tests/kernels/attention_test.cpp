@@ -182,6 +182,67 @@ TEST_CASE("attention over pages of a type is attention over the numbers that the
       }
 }
 
+TEST_CASE("cpu: a cap bounds scores of any size, and weighs tokens by what is left of them") {
+  const auto defined = reference_backend();
+  for (const simd_kernels* simd : simd_choices())
+    for (const kv_type type : {kv_type::f32, kv_type::bf16}) {
+      const auto b = make_cpu_backend(3, *simd, false);
+      tests::rng r(6);
+      for (const float size : {1e2f, 1e6f, 1e25f}) {  // scores beyond f32, too
+        scene s(r, 3);
+        // Keys of one sign: a sum of infinities of both would be NaN.
+        const std::uint32_t k = s.q_width(), v = k + s.heads * s.head_dim;
+        for (std::uint32_t row = 0; row < s.rows; ++row)
+          for (std::uint32_t i = 0; i < v; ++i) {
+            float& x = s.qkv[row * s.stride + i];
+            x = i < k ? std::copysign(size, i / s.head_dim % 2 ? 1.0f : -1.0f) : size * (1 + std::abs(x));
+          }
+        for (std::uint32_t row = 0; row < s.history_rows; ++row)
+          for (std::uint32_t i = k; i < v; ++i) {
+            float& x = s.history_kv[row * s.stride + i];
+            x = size * 1e-3f * std::abs(x);
+          }
+        auto memory = s.memory(type);
+        s.write(*b, memory);
+        attention_rule rule = s.plain_rule(pick(r, 0, 1) * 30);
+        rule.cap = 2;
+        CAPTURE(b->name, name(type), size, s.head_dim, rule.window);
+        CHECK(tests::worst_difference(s.attend(*defined, memory, rule), s.attend(*b, memory, rule)) <= 3e-6);
+      }
+    }
+}
+
+TEST_CASE("scores grow at the positions where the rule says so") {
+  const attention_rule rule{0, 0.5f, 0, 0.1f, 8};
+  CHECK(rule.scale_at(7) == 0.5f);
+  CHECK(rule.scale_at(8) == Approx(0.5 * (1 + 0.1 * std::log(2.0))));
+  CHECK(rule.scale_at(16) == Approx(0.5 * (1 + 0.1 * std::log(3.0))));
+  // A row of a longer prompt is scaled by its own position: as a plain rule with that scale.
+  tests::rng r(7);
+  for (const auto& b : {reference_backend(), cpu_backend(2)}) {
+    const scene s(r, 2);
+    auto memory = s.memory();
+    s.write(*b, memory);
+    attention_rule grows = s.plain_rule(0);
+    grows.growth = 0.4f, grows.growth_unit = 8;
+    const auto got = s.attend(*b, memory, grows);
+    for (const kv_slice& slice : s.slices)
+      for (std::uint32_t i = 0; i < slice.rows; ++i) {
+        const kv_slice alone{0, 1, slice.position + i, slice.pages};
+        const attention_rule plain{0, grows.scale_at(slice.position + i)};
+        auto out = tests::poison(s.q_width());
+        b->run(attention{s.qkv.data() + (slice.first_row + i) * s.stride,
+                         s.stride,
+                         s.heads * s.group,
+                         memory.view,
+                         {&alone, 1},
+                         plain,
+                         out.data()});
+        REQUIRE(std::equal(out.begin(), out.end(), got.data() + (slice.first_row + i) * s.q_width()));
+      }
+  }
+}
+
 TEST_CASE("attention to one position gives that position's values") {
   tests::rng r(3);
   for (const auto& b : {reference_backend(), cpu_backend(2)}) {

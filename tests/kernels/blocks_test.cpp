@@ -260,6 +260,10 @@ TEST_CASE("gather reads quantised rows bit for bit, packed and as rows") {
           auto got = poison(wanted.size());
           b->run(gather{m, ids, got.data()});
           CHECK(bits_of(got) == bits_of(wanted));
+          b->run(gather{m, ids, got.data(), 0.75f});
+          auto scaled = wanted;
+          for (float& x : scaled) x *= 0.75f;
+          CHECK(bits_of(got) == bits_of(scaled));
         }
     });
   });

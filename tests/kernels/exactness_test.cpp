@@ -17,7 +17,8 @@ namespace {
 
 // One sequence of `tokens` tokens, whose queries, keys and values are given.
 struct sequence {
-  std::uint32_t heads, kv_heads, head_dim, page_tokens, tokens, window;
+  std::uint32_t heads, kv_heads, head_dim, page_tokens, tokens;
+  attention_rule rule;
   kv_type type;  // of the pages
   std::vector<float> qkv;
 
@@ -27,7 +28,7 @@ struct sequence {
         head_dim(head_dim),
         page_tokens(page_tokens),
         tokens(tokens),
-        window(window),
+        rule{window, 0.3f},
         type(type) {
     heads = kv_heads * group;
     qkv = tests::random_floats(r, std::size_t{tokens} * stride(), 2);
@@ -63,12 +64,7 @@ class run {
     const float* q = s_.qkv.data() + std::size_t{position} * s_.stride();
     const float *k = q + s_.q_width(), *v = k + s_.kv_heads * s_.head_dim;
     b_.run(kv_write{k, v, s_.stride(), view(), slices});
-    b_.run(kernels::attention{q,
-                              s_.stride(),
-                              s_.heads,
-                              view(),
-                              slices,
-                              {s_.window, 0.3f},
+    b_.run(kernels::attention{q, s_.stride(), s_.heads, view(), slices, s_.rule,
                               out_.data() + std::size_t{position} * s_.q_width()});
   }
   const std::vector<float>& out() const { return out_; }
@@ -129,7 +125,8 @@ void check_all_ways(const sequence& s, const simd_kernels& simd, tests::rng& r) 
   const auto one = make_cpu_backend(1, simd, false), two = make_cpu_backend(2, simd, false),
              five = make_cpu_backend(5, simd, false);
   const auto wanted = in_one(s, *one, r);
-  CAPTURE(simd.name, name(s.type), s.heads, s.kv_heads, s.head_dim, s.page_tokens, s.tokens, s.window);
+  CAPTURE(simd.name, name(s.type), s.heads, s.kv_heads, s.head_dim, s.page_tokens, s.tokens, s.rule.window,
+          s.rule.cap, s.rule.growth);
   CHECK(std::none_of(wanted.begin(), wanted.end(), [](float x) { return std::isnan(x); }));
   const auto first_difference = [&](const std::vector<float>& got) {
     const auto at = std::mismatch(got.begin(), got.end(), wanted.begin(), same_bits).first - got.begin();
@@ -180,6 +177,20 @@ TEST_CASE("a row's attention has the same bits where it is computed in parts") {
     for (const kv_type type : {kv_type::bf16, kv_type::fp8, kv_type::q8})
       check_all_ways(sequence(r, 32, pick(r, 1, 6), 16, pick(r, 500, 700), pick(r, 0, 1) * 300, type), *simd,
                      r);
+  }
+}
+
+TEST_CASE("a row's attention has the same bits with scores that are capped and grow") {
+  for (const simd_kernels* simd : simd_choices()) {
+    tests::rng r(5);
+    for (const kv_type type : {kv_type::f32, kv_type::bf16, kv_type::fp8, kv_type::q8})
+      for (const std::uint32_t head_dim : {64u, 256u})
+        for (const std::uint32_t window : {0u, 70u}) {
+          sequence s(r, head_dim, pick(r, 1, 4), 16, pick(r, 140, 300), window, type);
+          s.rule.cap = 5;
+          s.rule.growth = 0.2f, s.rule.growth_unit = 50;
+          check_all_ways(s, *simd, r);
+        }
   }
 }
 

@@ -423,7 +423,7 @@ void attend(const attention_tile& t) {
   for (std::size_t j = 0; j < t.count; ++j) {
     if (j + ahead < t.count)
       for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].q + i);
-    const float scale = t.rule.scale_at(t.queries[j].to - 1);  // a query stands at its last position
+    const float scale = t.queries[j].scale;
     for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * scale;
     if (t.kv.type == kv_type::q8) turn_row(room.q + j * width, width);
     t.into.largest[j] = -__builtin_inff();

@@ -68,15 +68,16 @@ void norm_row(const float* x, const float* weight, const float* bias, float* out
   const auto plain_square = [](vec v) __attribute__((always_inline)) { return v * v; };
   const float squares = centred ? sum_over(x, width, square) : sum_over(x, width, plain_square);
   const float scale = 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + eps);
-  if (!centred && !bias)
-    return map(
-        out,
-        width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
+  const auto plain = [&](const auto& at) __attribute__((always_inline)) {
+    return at(x) * scale * at(weight);
+  };
+  if (!centred && !bias) return map(out, width, plain);
+  const auto normed = [&](const auto& at) __attribute__((always_inline)) {
+    return (at(x) - mean) * scale * at(weight);
+  };
+  if (!bias) return map(out, width, normed);
   map(
-      out, width, [&](const auto& at) __attribute__((always_inline)) {
-        const vec v = (at(x) - mean) * scale * at(weight);
-        return bias ? v + at(bias) : v;
-      });
+      out, width, [&](const auto& at) __attribute__((always_inline)) { return normed(at) + at(bias); });
 }
 
 void rotate(float* x, const float* cos, const float* sin, std::size_t half) {
@@ -105,8 +106,10 @@ WEIR_INLINE vec tanh_of(vec x) {
 
 WEIR_INLINE vec activated(activation kind, vec g) {
   if (kind == activation::relu2) return g <= vec{} ? vec{} : g * g;
-  if (kind == activation::gelu)  // 0.5 (1 + tanh(u)) is the sigmoid of 2u
+  if (kind == activation::gelu) {  // 0.5 (1 + tanh(u)) is the sigmoid of 2u
+    g = larger(all(-20.0f), g);    // which is 0 below, also at -inf
     return sigmoid_share(g, -1.5957691216f * (g + 0.044715f * g * g * g));
+  }
   return g / (exp_of(-g) + 1.0f);
 }
 
@@ -133,9 +136,10 @@ void activate_row(activation kind, const float* gate, const float* up, float* ou
 }
 
 void sigmoid_mul_row(float* x, const float* gate, std::size_t count) {
-  map(
-      x,
-      count, [&](const auto& at) __attribute__((always_inline)) { return sigmoid_share(at(x), -at(gate)); });
+  const auto opened = [&](const auto& at) __attribute__((always_inline)) {
+    return sigmoid_share(at(x), -at(gate));
+  };
+  map(x, count, opened);
 }
 
 void add_row(float* x, const float* y, std::size_t count, float factor) {

@@ -21,9 +21,11 @@ constexpr std::uint32_t page_tokens = 64;
 struct shape {
   const char* name;
   std::uint32_t heads, kv_heads, head_dim;
+  attention_rule rule{0, 0.125f};
 };
 constexpr shape small{"12/12 heads of 64", 12, 12, 64}, one_b{"32/8 heads of 64", 32, 8, 64},
-    eight_b{"32/8 heads of 128", 32, 8, 128};
+    eight_b{"32/8 heads of 128", 32, 8, 128}, large{"16/8 heads of 256", 16, 8, 256},
+    capped{"16/8 heads of 256, capped", 16, 8, 256, {0, 0.125f, 50}};
 
 std::string name_of(const shape& s, std::uint32_t sequences, std::uint32_t rows, std::uint32_t before) {
   return std::to_string(sequences) + " x " + std::to_string(rows) + " at " + std::to_string(before) + ", " +
@@ -54,7 +56,7 @@ class scene {
   }
 
   kernels::attention attention(std::size_t call) {
-    return {qkv_.data(), stride_, shape_.heads, pages(call), slices_, 0, 0.125f, out_.data()};
+    return {qkv_.data(), stride_, shape_.heads, pages(call), slices_, shape_.rule, out_.data()};
   }
   kernels::kv_write kv_write(std::size_t call) {
     const float* k = qkv_.data() + shape_.heads * shape_.head_dim;
@@ -110,9 +112,10 @@ int main(int argc, char** argv) {
   const struct {
     const shape& s;
     std::uint32_t sequences, rows, before;
-  } scenes[] = {{small, 1, 512, 0},   {small, 1, 512, 3584}, {one_b, 1, 512, 0},  {eight_b, 1, 512, 1536},
-                {small, 64, 1, 300},  {small, 8, 1, 300},    {one_b, 16, 1, 1000}, {small, 1, 1, 128},
-                {small, 1, 1, 1000}, {eight_b, 1, 1, 4000}};
+  } scenes[] = {{small, 1, 512, 0},     {small, 1, 512, 3584}, {one_b, 1, 512, 0},    {eight_b, 1, 512, 1536},
+                {small, 64, 1, 300},    {small, 8, 1, 300},    {one_b, 16, 1, 1000},  {small, 1, 1, 128},
+                {small, 1, 1, 1000},    {eight_b, 1, 1, 4000}, {large, 1, 512, 1536}, {large, 1, 1, 4000},
+                {capped, 1, 512, 1536}, {capped, 1, 1, 4000}};
   const auto run = [&](const shape& s, std::uint32_t sequences, std::uint32_t rows, std::uint32_t before,
                        kv_type type) {
     const std::string title = name_of(s, sequences, rows, before) + ", " + name(type);

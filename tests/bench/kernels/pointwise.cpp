@@ -72,13 +72,21 @@ void measure_rows(const backend& b, const bench::limits& l, const width& w, std:
   const std::string of =
       std::string(", ") + w.name + ", " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
   measure(b, l, "row_norm" + of, row_norm{x.data(), weight.data(), y.data(), rows, w.hidden, 1e-5f});
+  measure(b, l, "row_norm, centred" + of,
+          row_norm{x.data(), weight.data(), y.data(), rows, w.hidden, 1e-5f, true, weight.data()});
+  measure(b, l, "head_norm" + of,
+          head_norm{y.data(), weight.data(), rows, w.heads * w.head_dim, w.heads, w.head_dim, 1e-5f});
   measure(b, l, "rotary_angles" + of, rotary_angles{positions, frequencies, cos.data(), sin.data()});
   measure(
       b, l, "rotary" + of,
       rotary{y.data(), cos.data(), sin.data(), rows, w.heads * w.head_dim, w.heads, w.head_dim, w.head_dim});
   measure(b, l, "activate, silu" + of, activate{x.data(), y.data(), rows, w.inter});
   measure(b, l, "activate, gelu" + of, activate{x.data(), y.data(), rows, w.inter, activation::gelu});
+  measure(b, l, "activate, relu2" + of,
+          activate{x.data(), y.data(), rows, w.inter, activation::relu2, false});
   measure(b, l, "soft_cap" + of, soft_cap{x.data(), std::size_t{rows} * w.inter, 1, 30});
+  std::fill_n(y.data(), w.inter, 20.0f);  // open gates: x is multiplied again and again
+  measure(b, l, "sigmoid_mul" + of, sigmoid_mul{x.data(), y.data(), rows, w.inter, 0});
   measure(b, l, "add" + of, add{y.data(), x.data(), std::size_t{rows} * w.hidden});
   measure(b, l, "gather" + of,
           gather{matrix{table.data(), dtype::bf16, 1000, w.hidden}, ids, y.data()});
