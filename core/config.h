@@ -206,7 +206,8 @@ void visit_settings(device_settings& s, V&& v) {
           "ms", 0, 0, "auto"},
          s.prefill_time);
   memory({"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_time);
-  models({"max-seq-len", "longest sequence of any model, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
+  models({"max-seq-len", "longest sequence of any model, prompt and answer; 0 = the model's own", "tokens", 0,
+          1 << 24},
          s.max_seq_len);
   models({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
          s.max_tokens_default);
@@ -221,12 +222,11 @@ void visit_settings(engine_settings& s, V&& v) {
        "repeatable; none: the bundled rill",
        "[NAME=]PATH"},
       s.model);
-  models(
-      {"context",
-       "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
-       "model's own; repeatable",
-       "[NAME=]TOKENS"},
-      s.context);
+  models({"context",
+          "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
+          "model's own; repeatable",
+          "[NAME=]TOKENS"},
+         s.context);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
           "sim[:K=V,...]; several with commas: models are spread over them",

@@ -2,8 +2,9 @@
 // it is then free to fuse operations, to choose the types of intermediate results, and to replay a whole
 // step.
 //
-// The single operations stay the definition: core/model/decoder_model.cpp composes them. A decoder's logits agree
-// with the logits of this composition as closely as the decoder's types allow (docs/kernels.md, «Numbers»).
+// The single operations stay the definition: core/model/decoder_model.cpp composes them. A decoder's logits
+// agree with the logits of this composition as closely as the decoder's types allow (docs/kernels.md,
+// «Numbers»).
 //
 // Thread safety: one thread at a time, the one that uses the backend.
 #pragma once
@@ -32,14 +33,14 @@ struct decoder_layer {
   norm_weight attention_norm;    // [hidden] in front of attention
   matrix qkv;                    // [mixer.width(), hidden]
   std::vector<matrix> qkv_rest;  // further rows of qkv, in order (core/model/weights.h)
-  const float *q_norm = nullptr, *k_norm = nullptr;  // as head_norms says; null: none
-  matrix out;                                        // [hidden, mixer.q_width()]
-  norm_weight attention_behind;                      // [hidden] behind attention
-  norm_weight mlp_norm;                              // [hidden] in front of the feed-forward
-  matrix gate_up;                                    // [mlp.width(), hidden]
-  std::vector<matrix> gate_up_rest;                  // as qkv_rest
-  matrix down;                                       // [hidden, mlp.inter]
-  norm_weight mlp_behind;                            // [hidden] behind the feed-forward
+  const float *q_norm = nullptr, *k_norm = nullptr;      // as head_norms says; null: none
+  matrix out;                                            // [hidden, mixer.q_width()]
+  norm_weight attention_behind;                          // [hidden] behind attention
+  norm_weight mlp_norm;                                  // [hidden] in front of the feed-forward
+  matrix gate_up;                                        // [mlp.width(), hidden]
+  std::vector<matrix> gate_up_rest;                      // as qkv_rest
+  matrix down;                                           // [hidden, mlp.inter]
+  norm_weight mlp_behind;                                // [hidden] behind the feed-forward
   const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
   const float *gate_up_bias = nullptr, *down_bias = nullptr;
 };

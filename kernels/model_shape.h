@@ -33,9 +33,9 @@ enum class activation : std::uint8_t { silu, gelu, relu2 };
 
 enum class norm_place : std::uint8_t { before, behind, both, parallel };
 
-// Norms of queries and keys in front of the rotation. each: of every head, with one weight [head_dim]. own: of
-// every head, with weights of its own [heads, head_dim]. row: of the heads of a row together, with a weight
-// [heads * head_dim].
+// Norms of queries and keys in front of the rotation. each: of every head, with one weight [head_dim]. own:
+// of every head, with weights of its own [heads, head_dim]. row: of the heads of a row together, with a
+// weight [heads * head_dim].
 enum class head_norms : std::uint8_t { none, each, own, row };
 
 // Attention of one layer. The rows of its first product make queries, keys, values and, where `gated`, gates:
@@ -90,11 +90,11 @@ struct model_shape {
   std::uint32_t vocab = 0, hidden = 0;
   bool centred_norms = false;  // LayerNorm; norms of heads too
   float norm_eps = 1e-6f;
-  float behind_eps = 1e-6f;   // of the norms behind attention and feed-forward
-  float embed_factor = 1;     // of the rows of the embedding
-  bool embed_norm = false;    // those rows are normed, without a weight
-  float logit_factor = 1;     // of logits, in front of the cap
-  float logit_cap = 0;        // bound of logits; 0: none
+  float behind_eps = 1e-6f;  // of the norms behind attention and feed-forward
+  float embed_factor = 1;    // of the rows of the embedding
+  bool embed_norm = false;   // those rows are normed, without a weight
+  float logit_factor = 1;    // of logits, in front of the cap
+  float logit_cap = 0;       // bound of logits; 0: none
   std::vector<rotary_table> tables;
   std::vector<layer_shape> layers;
   std::vector<kv_layers> groups;

@@ -64,8 +64,8 @@ struct row_norm {
   const float* bias = nullptr;  // [width]; may be null
 };
 
-// row_norm of each head of a row by itself, in place, without a bias. Head h of row r is the head_dim elements
-// of x from r * stride + h * head_dim on, and its weights are those from h * weight_stride on.
+// row_norm of each head of a row by itself, in place, without a bias. Head h of row r is the head_dim
+// elements of x from r * stride + h * head_dim on, and its weights are those from h * weight_stride on.
 struct head_norm {
   float* x = nullptr;             // [rows, heads * head_dim], rows `stride` elements apart
   const float* weight = nullptr;  // [head_dim], or [heads, head_dim]
@@ -91,8 +91,8 @@ struct linear {
   std::uint32_t stride() const noexcept { return out_stride ? out_stride : w.rows; }
 };
 
-// cos[r, i] and sin[r, i] are `factor` times cosine and sine of the f32 product positions[r] * frequencies[i].
-// They are computed once a step, for all layers.
+// cos[r, i] and sin[r, i] are `factor` times cosine and sine of the f32 product positions[r] *
+// frequencies[i]. They are computed once a step, for all layers.
 struct rotary_angles {
   std::span<const std::uint32_t> positions;  // [rows]
   std::span<const float> frequencies;        // [half the elements of a head that turn]

@@ -97,10 +97,9 @@ class stage {
     backend_->run(kernels::rotary_angles{positions, frequencies, cos.floats(), sin.floats()});
     const auto qkv = floats(std::uint64_t{rows} * mixer_.width());
     measure("rotary", rows, [&] {
-      return kernels::rotary{qkv.floats(),   cos.floats(),
-                             sin.floats(),   rows,
-                             mixer_.width(), mixer_.heads + mixer_.kv_heads,
-                             mixer_.head_dim, mixer_.head_dim};
+      return kernels::rotary{
+          qkv.floats(),    cos.floats(),   sin.floats(), rows, mixer_.width(), mixer_.heads + mixer_.kv_heads,
+          mixer_.head_dim, mixer_.head_dim};
     });
   }
 
@@ -119,11 +118,12 @@ class stage {
     std::vector<kernels::kv_slice> slices;
     for (std::uint32_t s = 0; s < sequences; ++s)
       slices.push_back({s * rows, rows, length - rows, pages.data() + s * each});
-    const kernels::kv_pages kv{keys.floats(), values.floats(), mixer_.kv_heads, mixer_.head_dim, core::page_tokens};
+    const kernels::kv_pages kv{keys.floats(), values.floats(), mixer_.kv_heads, mixer_.head_dim,
+                               core::page_tokens};
     float* q = qkv.floats();
     measure(fmt::format("kv_write {}", what), total, [&] {
-      return kernels::kv_write{q + mixer_.q_width(), q + mixer_.q_width() + mixer_.kv_width(), mixer_.width(), kv,
-                               slices};
+      return kernels::kv_write{q + mixer_.q_width(), q + mixer_.q_width() + mixer_.kv_width(), mixer_.width(),
+                               kv, slices};
     });
     measure(fmt::format("attention {}", what), total, [&] {
       return kernels::attention{q, mixer_.width(), mixer_.heads, kv, slices, {0, 0.125f}, out.floats()};

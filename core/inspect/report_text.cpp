@@ -253,11 +253,10 @@ std::string room_text(const device_report& d) {
 
 void add_device(label_table& t, const device_report& d) {
   if (d.wrong) return t.add(d.device, d.wrong->message);
-  t.add(d.device,
-        fmt::format("weights {}, workspaces {}{}; a token {}, a page of {} tokens {}",
-                    size_text(d.lines.weights), size_text(d.lines.workspaces),
-                    d.lines.runtime != 0 ? ", runtime " + size_text(d.lines.runtime) : "",
-                    size_text(d.page_bytes / page_tokens), page_tokens, size_text(d.page_bytes)));
+  t.add(d.device, fmt::format("weights {}, workspaces {}{}; a token {}, a page of {} tokens {}",
+                              size_text(d.lines.weights), size_text(d.lines.workspaces),
+                              d.lines.runtime != 0 ? ", runtime " + size_text(d.lines.runtime) : "",
+                              size_text(d.page_bytes / page_tokens), page_tokens, size_text(d.page_bytes)));
   t.add("", room_text(d));
   for (const std::string& a : d.assumed) t.add("", "assumed: " + a);
 }

@@ -78,9 +78,7 @@ bool has_key(const family& f, std::string_view key) {
 void refuse_switch(json_reader& in, const family& f, const char* key, double neutral) {
   if (has_key(f, key) || !in.has(key)) return;
   const json::value& v = *in.find(key);
-  const bool idle = v.is_bool()     ? !v.get_bool()
-                    : v.is_number() ? v.to_number<double>() == neutral
-                                    : false;
+  const bool idle = v.is_bool() ? !v.get_bool() : v.is_number() ? v.to_number<double>() == neutral : false;
   if (!idle) not_supported(in, fmt::format("{} in {}", key, f.architecture));
 }
 
@@ -335,8 +333,7 @@ std::vector<bool> read_listed(json_reader& in, const char* key, std::uint32_t la
 
 std::vector<bool> read_turning(json_reader& in, const family& f, std::uint32_t layers, std::uint32_t window,
                                const std::vector<bool>& sliding) {
-  if (in.text("position_embedding_type").value_or("rope") == "nope")
-    return std::vector<bool>(layers, false);
+  if (in.text("position_embedding_type").value_or("rope") == "nope") return std::vector<bool>(layers, false);
   if (in.has("layer_rope_theta")) return read_listed(in, "layer_rope_theta", layers);
   if (f.rotation == turns::listed && in.has("no_rope_layers"))
     return read_listed(in, "no_rope_layers", layers);

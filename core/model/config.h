@@ -57,8 +57,8 @@ void set_layers(model_config& config, std::uint32_t count, const kernels::layer_
 // Makes shape.tables anew, after a change of `ropes` or `context`.
 void make_tables(model_config& config);
 
-// Serves sequences of up to `context` tokens, which is at most what the model has; 0: that. A table may depend
-// on it (longrope).
+// Serves sequences of up to `context` tokens, which is at most what the model has; 0: that. A table may
+// depend on it (longrope).
 void limit_context(model_config& config, std::uint32_t context);
 
 }  // namespace weir::core

@@ -64,7 +64,7 @@ std::array<std::uint64_t, 9> activations_of(const kernels::model_shape& s, std::
     gate_up = std::max<std::uint64_t>(gate_up, l.mlp.width());
     inner = std::max<std::uint64_t>(inner, l.mlp.inter);
   }
-  return {rows * s.hidden, rows * s.hidden, rows * angles,   rows * qkv,          rows * attended,
+  return {rows * s.hidden, rows * s.hidden, rows * angles,   rows * qkv,           rows * attended,
           rows * gate_up,  rows * inner,    rows * s.hidden, logits_rows * s.vocab};
 }
 
@@ -95,7 +95,7 @@ result<std::uint64_t> page_bytes(const model_config& c, const model_weights& w, 
       whole({}) == 0 ? "this model runs by single operations, which store f32 alone: auto"
       : *kv == kernels::kv_type::q8
           ? fmt::format("heads have a size that is a multiple of 32, and this model's have {}",
-                            c.shape.layers.front().mixer.head_dim)
+                        c.shape.layers.front().mixer.head_dim)
           : "this model's keys and values are of another 16-bit type, which is auto";
   return bad_param("kv-type", "--kv-type {}: on {} {}", kernels::name(*kv), on.name, why);
 }
@@ -123,7 +123,7 @@ step_needs step_needs_of(const model_config& c, const model_weights& w, const ke
 }
 
 decoder_model::decoder_model(model_config config, std::vector<token_id> stop_ids, model_weights weights,
-             std::shared_ptr<const kernels::backend> backend, kv_choice kv)
+                             std::shared_ptr<const kernels::backend> backend, kv_choice kv)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(std::move(backend)),
@@ -381,7 +381,7 @@ void decoder_model::normalise(const kernels::buffer& x, const kernels::norm_weig
 }
 
 void decoder_model::multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
-                     std::uint32_t rows) {
+                             std::uint32_t rows) {
   std::uint32_t width = by.w.rows, first = 0;
   for (const kernels::matrix& w : by.rest) width += w.rows;
   const auto part = [&](const kernels::matrix& w) {
@@ -405,7 +405,9 @@ std::vector<decoder_model::page_part> decoder_model::parts_of(const kernels::mod
     parts.push_back({first, bytes, 2 * g.layers});
     first += bytes * 2 * g.layers;
   }
-  if (whole) parts = {{0, whole->page_bytes() / (2 * s.layers.size()), static_cast<std::uint32_t>(2 * s.layers.size())}};
+  if (whole)
+    parts = {
+        {0, whole->page_bytes() / (2 * s.layers.size()), static_cast<std::uint32_t>(2 * s.layers.size())}};
   return parts;
 }
 

@@ -55,7 +55,7 @@ class decoder_model final : public model {
  public:
   // REQUIRES: page_bytes() of the same is no error
   decoder_model(model_config config, std::vector<token_id> stop_ids, model_weights weights,
-        std::shared_ptr<const kernels::backend> backend, kv_choice kv);
+                std::shared_ptr<const kernels::backend> backend, kv_choice kv);
 
   const model_info& info() const noexcept override { return info_; }
   std::uint64_t activation_bytes() const noexcept override;
@@ -80,7 +80,8 @@ class decoder_model final : public model {
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
-  // The part of a page that belongs to one group of layers: `count` pieces, each a layer's keys or its values.
+  // The part of a page that belongs to one group of layers: `count` pieces, each a layer's keys or its
+  // values.
   struct page_part {
     std::uint64_t first = 0;  // bytes of a page's parts in front of it
     std::uint64_t bytes = 0;  // of a piece
@@ -107,7 +108,8 @@ class decoder_model final : public model {
   void compute_logits(std::uint32_t rows);
   void normalise(const kernels::buffer& x, const kernels::norm_weight& by, const kernels::buffer& out,
                  std::uint32_t rows, float eps);
-  void norm_heads(float* x, const float* weight, std::uint32_t layer, std::uint32_t heads, std::uint32_t rows);
+  void norm_heads(float* x, const float* weight, std::uint32_t layer, std::uint32_t heads,
+                  std::uint32_t rows);
   void add_branch(std::uint32_t layer, const kernels::norm_weight& behind, std::uint32_t rows);
   void multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
                 std::uint32_t rows);
@@ -118,7 +120,7 @@ class decoder_model final : public model {
   const model_weights weights_;
   const std::shared_ptr<const kernels::backend> backend_;
   const float embed_factor_;
-  const kernels::kv_type kv_;             // of the pages that single operations write and read
+  const kernels::kv_type kv_;  // of the pages that single operations write and read
   sample_scratch scratch_;
   model_info info_;
 

@@ -150,10 +150,11 @@ constexpr std::array families{
            .slides = windows::cycle,
            .full_every = 4,
            .rotation = turns::sliding},
-    family{.architecture = "Ernie4_5ForCausalLM",
-           .keys = " use_bias ",
-           .defaults = R"({"head_dim":128,"rms_norm_eps":1e-5,"rope_theta":500000,"tie_word_embeddings":true})",
-           .side_by_side = true},
+    family{
+        .architecture = "Ernie4_5ForCausalLM",
+        .keys = " use_bias ",
+        .defaults = R"({"head_dim":128,"rms_norm_eps":1e-5,"rope_theta":500000,"tie_word_embeddings":true})",
+        .side_by_side = true},
     family{.architecture = "NemotronForCausalLM",
            .keys = " attention_bias mlp_bias partial_rotary_factor ",
            .defaults = R"({"norm_eps":1e-5,"partial_rotary_factor":0.5,"hidden_act":"relu2"})",
@@ -183,11 +184,21 @@ constexpr std::array families{
            .rotation = turns::sliding},
 };
 
-constexpr std::array<std::string_view, 15> passed_over{
-    "vision_tower.",  "vision_model.",       "visual.",       "multi_modal_projector.",
-    "audio_tower.",   "mtp.",                "model.visual.", "model.vision_tower.",
-    "model.audio_tower.", "model.embed_vision.", "model.embed_audio.", "model.multi_modal_projector.",
-    "model.vision_adapter.", "model.vision_projection.", "model.perception_emb_norm."};
+constexpr std::array<std::string_view, 15> passed_over{"vision_tower.",
+                                                       "vision_model.",
+                                                       "visual.",
+                                                       "multi_modal_projector.",
+                                                       "audio_tower.",
+                                                       "mtp.",
+                                                       "model.visual.",
+                                                       "model.vision_tower.",
+                                                       "model.audio_tower.",
+                                                       "model.embed_vision.",
+                                                       "model.embed_audio.",
+                                                       "model.multi_modal_projector.",
+                                                       "model.vision_adapter.",
+                                                       "model.vision_projection.",
+                                                       "model.perception_emb_norm."};
 
 }  // namespace
 

@@ -14,8 +14,8 @@
 
 namespace weir::core {
 
-// Which layers have a sliding window. switched: use_sliding_window and max_window_layers decide. cycle: all but
-// every n-th layer, where layer_types does not say.
+// Which layers have a sliding window. switched: use_sliding_window and max_window_layers decide. cycle: all
+// but every n-th layer, where layer_types does not say.
 enum class windows { none, all_layers, switched, cycle };
 
 // Which layers turn queries and keys. sliding: those with a window, or all where the model has none.
@@ -40,7 +40,7 @@ struct family {
   // such key is refused unless its value changes nothing (config.cpp, switches).
   std::string_view keys = " ";
   std::string_view defaults = "{}";  // JSON: keys that files of this family may leave out
-  bool wrapped = false;              // the keys are in text_config, inside the config of a model that also sees
+  bool wrapped = false;  // the keys are in text_config, inside the config of a model that also sees
   kernels::norm_place norms = kernels::norm_place::before;
   norm_names names = names_before;
   kernels::head_norms head_norms = kernels::head_norms::none;
@@ -48,22 +48,22 @@ struct family {
   std::string_view activation_key = "hidden_act";
   std::string_view eps_key = "rms_norm_eps";
   std::string_view inter_key = "intermediate_size";
-  bool gated_mlp = true;           // the feed-forward has a gate
-  bool gated_attention = false;    // a gate_proj beside q, k and v
-  bool centred_norms = false;      // LayerNorm
-  bool norm_bias = false;          // norms have biases
-  bool plus_one = false;           // norms multiply by 1 + weight
-  bool final_plain = false;        // the last norm does not, where the others do
-  bool weightless_heads = false;   // norms of queries and keys have no weights
-  bool embed_root = false;         // the embedding times the root of its width
-  bool embed_norm = false;         // the embedding is normed
-  bool side_by_side = false;       // a rotation turns neighbours, and not element i with i + half
-  bool qkv_bias = false;           // every model of the family has these
-  bool out_bias = true;            // attention_bias means out_proj's as well
-  bool two_tables = false;         // rope_scaling is of full layers alone, rope_local_base_freq of the others
+  bool gated_mlp = true;          // the feed-forward has a gate
+  bool gated_attention = false;   // a gate_proj beside q, k and v
+  bool centred_norms = false;     // LayerNorm
+  bool norm_bias = false;         // norms have biases
+  bool plus_one = false;          // norms multiply by 1 + weight
+  bool final_plain = false;       // the last norm does not, where the others do
+  bool weightless_heads = false;  // norms of queries and keys have no weights
+  bool embed_root = false;        // the embedding times the root of its width
+  bool embed_norm = false;        // the embedding is normed
+  bool side_by_side = false;      // a rotation turns neighbours, and not element i with i + half
+  bool qkv_bias = false;          // every model of the family has these
+  bool out_bias = true;           // attention_bias means out_proj's as well
+  bool two_tables = false;        // rope_scaling is of full layers alone, rope_local_base_freq of the others
   windows slides = windows::none;
-  std::uint32_t full_every = 0;    // cycle: layer i is full where i + 1 is a multiple of this
-  bool from_end = false;           // cycle: counted from the last layer, which is full
+  std::uint32_t full_every = 0;  // cycle: layer i is full where i + 1 is a multiple of this
+  bool from_end = false;         // cycle: counted from the last layer, which is full
   turns rotation = turns::all;
 };
 

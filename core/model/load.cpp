@@ -154,8 +154,8 @@ result<loaded_model> load_model(const std::string& path, std::shared_ptr<const k
   }
   auto weights = load_weights(m->config, m->weights, backend, progress);
   if (!weights) return in_model(path, weights.error());
-  auto made = std::make_unique<decoder_model>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
-                                      std::move(backend), kv);
+  auto made = std::make_unique<decoder_model>(std::move(m->config), m->generation.stop_ids,
+                                              std::move(*weights), std::move(backend), kv);
   return loaded_model{std::move(made), std::move(m->generation), std::move(m->notes)};
 }
 

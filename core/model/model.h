@@ -1,5 +1,5 @@
-// model.h — weights on a device, behind one interface. Implementations: decoder_model on the reference, cpu and cuda
-// backends, and sim.
+// model.h — weights on a device, behind one interface. Implementations: decoder_model on the reference, cpu
+// and cuda backends, and sim.
 //
 // Errors: a model that was loaded fails only where memory is short or the device is broken.
 //

@@ -95,7 +95,7 @@ result<loaded_model> make_random_model(const random_model& shape,
   if (!weights) return weights.error();
   if (const auto page = page_bytes(shape.config, *weights, *backend, kv); !page) return page.error();
   auto made = std::make_unique<decoder_model>(shape.config, std::vector<token_id>{}, std::move(*weights),
-                                      std::move(backend), kv);
+                                              std::move(backend), kv);
   return loaded_model{std::move(made), default_generation(shape.config), {}};
 }
 

@@ -42,7 +42,8 @@ void read_factor(json_reader& in, rope_config& rope) {
 // llama3 mixes plain and scaled frequencies between two bounds. The bounds must differ, since the mix divides
 // by their difference.
 void read_llama3(json_reader& in, rope_config& rope) {
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+  for (const char* key :
+       {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
     if (!in.has(key)) bad(in, fmt::format("'{}' is missing", key));
   read_factor(in, rope);
   rope.low_freq_factor = in.number("low_freq_factor").value_or(1);
@@ -69,8 +70,9 @@ void read_yarn(json_reader& in, rope_config& rope) {
   rope.truncate = in.boolean("truncate").value_or(true);
   if (!(rope.original_context >= 1 && rope.beta_slow > 0 && rope.beta_fast >= rope.beta_slow &&
         rope.theta != 1))
-    bad(in, "needs original_max_position_embeddings >= 1, 0 < beta_slow <= beta_fast and a rope_theta that is "
-            "not 1");
+    bad(in,
+        "needs original_max_position_embeddings >= 1, 0 < beta_slow <= beta_fast and a rope_theta that is "
+        "not 1");
 }
 
 std::vector<float> read_divisors(json_reader& in, const char* key) {
@@ -162,10 +164,10 @@ void read_rope_object(json_reader& in, double context, rope_config& rope) {
   rope.type = known->type;
   rope.theta = in.number("rope_theta").value_or(rope.theta);
   rope.partial = in.number("partial_rotary_factor").value_or(rope.partial);
-  rope.original_context =
-      in.number("original_max_position_embeddings").value_or(rope.original_context);
+  rope.original_context = in.number("original_max_position_embeddings").value_or(rope.original_context);
   rope.growth = in.number("llama_4_scaling_beta").value_or(0);
-  if (rope.growth != 0 && !(rope.growth > 0 && rope.original_context >= 1 && rope.original_context < 1u << 30))
+  if (rope.growth != 0 &&
+      !(rope.growth > 0 && rope.original_context >= 1 && rope.original_context < 1u << 30))
     bad(in, "'llama_4_scaling_beta' must be above 0, beside an original_max_position_embeddings");
   if (rope.type == rope_type::llama3) read_llama3(in, rope);
   if (rope.type == rope_type::yarn) read_yarn(in, rope);
@@ -198,7 +200,8 @@ kernels::rotary_table make_rotary_table(const rope_config& rope, std::uint32_t h
         f = llama3_frequency(rope, plain);
         break;
       case rope_type::yarn:
-        f = plain * (1 - slow_part.at(i)) + 1.0f / (static_cast<float>(rope.factor) * power) * slow_part.at(i);
+        f = plain * (1 - slow_part.at(i)) +
+            1.0f / (static_cast<float>(rope.factor) * power) * slow_part.at(i);
         break;
       case rope_type::longrope:
         f = 1.0f / (extended[i] * power);

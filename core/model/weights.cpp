@@ -236,10 +236,7 @@ class placer {
 class layer_placer {
  public:
   layer_placer(const model_config& c, std::uint32_t number, placer& place)
-      : c_(c),
-        layer_(c.shape.layers[number]),
-        at_(fmt::format("model.layers.{}.", number)),
-        place_(place) {}
+      : c_(c), layer_(c.shape.layers[number]), at_(fmt::format("model.layers.{}.", number)), place_(place) {}
 
   layer_weights lay_out() {
     const norm_names& names = c_.stored.norms;
@@ -286,8 +283,8 @@ class layer_placer {
       if (c_.stored.qkv_bias && a.gated)
         place_.refuse(fmt::format("biases of queries, keys and values beside {}gate_proj", attn));
       if (c_.stored.qkv_bias)
-        w.qkv.bias =
-            place_.vector({{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}});
+        w.qkv.bias = place_.vector(
+            {{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}});
     }
     if (a.norms != kernels::head_norms::none) {
       w.q_norm = head_norm(attn + "q_norm.weight", a.heads);

@@ -58,31 +58,50 @@ class cuda_decoder final : public decoder {
 
  private:
   bool make_room(std::uint32_t rows, std::uint32_t logits);
+  void fill_tables();
   void record(const rows_view& v, bool decoding);
-  void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
+  pending_sum attend(std::size_t i, const rows_view& v, bool decoding, const pending_sum& before);
+  pending_sum feed(std::size_t i, const rows_view& v, const pending_sum& before);
+  rotary_args rotary_of(std::size_t i) const;
+  // The norm in front of attention or of the feed-forward of a layer, whose weights are `by`.
+  norm_args front(const layer_shape& shape, const norm_weight& by) const {
+    return {shape.norm_before() ? by : norm_weight{}, units_.eps, s_.model.centred_norms};
+  }
+  norm_args final_norm() const {
+    const model_shape& m = s_.model;
+    const float *weight = norm_.as<float>(), *bias = s_.norm.bias ? weight + m.hidden : nullptr;
+    return {m.logit_factor == 1 ? s_.norm : norm_weight{weight, bias}, units_.eps, m.centred_norms};
+  }
   void multiply(const matrix& w, std::span<const matrix> rest, const element* x, std::uint32_t rows,
                 void* out, product_out kind, column_order order = column_order::plain) {
     products_.run(w, rest, x, rows, out, kind, scratch_.as<void>(), order);
   }
   // A product of x with its norm in front, by one kernel. Returns false where there is no such kernel, or
-  // where a bias is to be added to x first, and then launches nothing.
-  bool multiply_normed(const float* bias, const float* weight, const std::int32_t* from, const matrix& w,
-                       std::span<const matrix> rest, std::uint32_t rows, void* out, product_out kind) {
-    const norm_before before{x_.as<float>(), weight, from, s_.model.norm_eps};
-    return !bias && products_.run_normed(w, rest, before, rows, out, kind);
+  // where something is to be added to x first, and then launches nothing.
+  bool multiply_normed(const pending_sum& before, const norm_args& n, const std::int32_t* from,
+                       const matrix& w, std::span<const matrix> rest, std::uint32_t rows, void* out,
+                       product_out kind, activation gate = activation::silu) {
+    const norm_before norm{x_.as<float>(), n.by.weight, from, n.eps};
+    return before.is_nothing() && n.is_plain() && products_.run_normed(w, rest, norm, rows, out, kind, gate);
   }
+  // Adds a product to the stream, or to the branch of layer `i`, of which it is the `first` product.
+  void add(std::size_t i, const matrix& w, const element* x, std::uint32_t rows, bool first,
+           column_order order);
+  bool clears(std::size_t i, bool attended, std::uint32_t rows) const;
   void drop_graphs();
 
   device& d_;
   const decoder_shape s_;
   const dtype type_;  // of rows
   const head_shape heads_;
+  const stream_units units_;
+  std::vector<bool> apart_;  // has_branch() of each layer
   weight_products products_;
   unsigned char* pages_ = nullptr;
   std::uint32_t page_count_ = 0;
 
-  grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
-      arrived_;
+  grown frequencies_, norm_, x_, branch_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_,
+      scratch_, parts_, arrived_;
   step_rows rows_here_;
   draw_launcher draws_;
   split_scratch split_;
@@ -101,9 +120,12 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       s_(s),
       type_(rows_type(s)),
       heads_(heads_of(s)),
+      units_(units_of(s.model)),
       products_(d, s),
       frequencies_(d),
+      norm_(d),
       x_(d),
+      branch_(d),
       normed_(d),
       qkv_(d),
       attended_(d),
@@ -117,6 +139,7 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       arrived_(d),
       rows_here_(d, heads_),
       draws_(d) {
+  for (const layer_shape& l : s_.model.layers) apart_.push_back(has_branch(s_.model, l));
   make_room(least_rows, least_logits);
   d_.sync();
 }
@@ -148,6 +171,7 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   const decoder_room room =
       decoder_room_of(d_, s_, static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(l));
   take(x_, room.x);
+  take(branch_, room.branch);
   take(scratch_, room.scratch);
   take(normed_, room.normed);
   take(qkv_, room.qkv);
@@ -159,10 +183,9 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(logits_, room.logits);
   take(parts_, room.parts);
   take(arrived_, room.arrived);
-  // Copied even where other memory is short: in the next call take() returns false for this buffer.
-  if (take(frequencies_, room.frequencies) && frequencies_.holds(room.frequencies))
-    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.model.tables[0].frequencies.data(),
-                                  room.frequencies, cudaMemcpyHostToDevice, d_.stream));
+  // Filled even where other memory is short: in the next call take() returns false for these buffers.
+  const bool fresh = take(frequencies_, room.frequencies) | take(norm_, room.norm);
+  if (fresh && frequencies_.holds(room.frequencies) && norm_.holds(room.norm)) fill_tables();
   moved |= products_.reserve(room.rounded, room.ordered);
   there &= products_.has_room();
   moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.model.vocab);
@@ -173,6 +196,26 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   rows_ = there ? static_cast<std::uint32_t>(r) : 0;
   logits_rows_ = there ? static_cast<std::uint32_t>(l) : 0;
   return there && !d_.failed();
+}
+
+// Rotary tables, and the weights of the last norm times the factor of logits.
+void cuda_decoder::fill_tables() {
+  const model_shape& m = s_.model;
+  const std::size_t half = heads_.head_dim / 2, all = angle_tables_of(m) * half;
+  std::vector<float> numbers(all, 0.0f);
+  numbers.resize(2 * all, 1.0f);
+  for (std::size_t t = 0; t < m.tables.size(); ++t) {
+    const auto& table = m.tables[t];
+    std::ranges::copy(table.frequencies, numbers.begin() + static_cast<std::ptrdiff_t>(t * half));
+    std::fill_n(numbers.begin() + static_cast<std::ptrdiff_t>(all + t * half), table.frequencies.size(),
+                table.factor);
+  }
+  WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), numbers.data(), 2 * all * sizeof(float),
+                                cudaMemcpyHostToDevice, d_.stream));
+  d_.sync();  // the numbers end here
+  if (m.logit_factor == 1) return;
+  scale(d_, s_.norm.weight, m.hidden, m.logit_factor, norm_.as<float>());
+  if (s_.norm.bias) scale(d_, s_.norm.bias, m.hidden, m.logit_factor, norm_.as<float>() + m.hidden);
 }
 
 // Searches the algorithms of the products and records the graphs, by running steps. All rows of these steps
@@ -206,16 +249,17 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
     return forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)});
   };
   const auto fuses = [&](std::uint32_t n) {
-    return std::ranges::all_of(s_.layers, [&](const decoder_layer& l) {
-      return products_.can_fuse_silu(l, normed_.as<element>(), n);
-    });
+    for (std::size_t i = 0; i < s_.layers.size(); ++i)
+      if (!products_.can_fuse_gate(s_.layers[i], s_.model.layers[i].mlp, normed_.as<element>(), n))
+        return false;
+    return true;
   };
   for (std::uint32_t n = 0; n < most;) {
     const std::uint32_t fewest = n + 1;
     n = std::min(next(n), most);
     if (!prompt(n)) return false;
-    // SwiGLU may be a part of the product for the most rows of a class, but not for fewer. cuBLASLt computes
-    // those: its algorithm is searched for the most of them.
+    // The gate may be a part of the product for the most rows of a class, but not for fewer. cuBLASLt
+    // computes those: its algorithm is searched for the most of them.
     std::uint32_t apart = n;
     while (apart >= fewest && fuses(apart)) --apart;
     if (!d_.deterministic && apart >= fewest && apart < n && !prompt(apart)) return false;
@@ -287,73 +331,151 @@ bool cuda_decoder::forward(const decoder_step& step) {
   return !d_.failed();
 }
 
+// Whether the branch has to be zeros when its next product comes: whether that product adds to it, for `rows`
+// rows. The next one is that of layer `i` behind attention, or where `attended` behind the feed-forward, or
+// of the first later layer that has a branch.
+bool cuda_decoder::clears(std::size_t i, bool attended, std::uint32_t rows) const {
+  if (attended && i < apart_.size() && apart_[i]) return products_.adds_quickly(s_.layers[i].down, rows);
+  for (i += attended; i < apart_.size(); ++i)
+    if (apart_[i]) return products_.adds_quickly(s_.layers[i].out, rows);
+  return false;
+}
+
 void cuda_decoder::record(const rows_view& v, bool decoding) {
-  const auto half = heads_.head_dim / 2;
-  if (decoding) draws_.record(v.rows, logits_.as<float>(), s_.model.vocab);
+  const model_shape& m = s_.model;
+  if (decoding) draws_.record(v.rows, logits_.as<float>(), m.vocab);
   rows_here_.copy_in(decoding);
-  embed(d_, v, s_.embedding, x_.as<float>());
-  angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
-  const float* bias = nullptr;  // down_bias of the layer before, which its last product has not added to x
+  const float factor = m.embed_norm ? m.embed_factor : m.embed_factor / units_.unit;
+  embed(d_, v, s_.embedding, x_.as<float>(), factor,
+        clears(0, false, v.rows) ? branch_.as<float>() : nullptr);
+  if (m.embed_norm)
+    norm_stream(d_, x_.as<float>(), {{s_.embed_norm}, m.norm_eps, m.centred_norms}, v.rows, m.hidden,
+                1 / units_.unit);
+  const std::uint32_t half = heads_.head_dim / 2, tables = angle_tables_of(m);
+  const auto* frequencies = frequencies_.as<float>();
+  angles(d_, v, {frequencies, frequencies + std::size_t{tables} * half, tables, half},
+         std::size_t{rows_} * half, cos_.as<float>(), sin_.as<float>());
+  pending_sum before;  // what the layer before has not added to x
   for (std::size_t i = 0; i < s_.layers.size(); ++i) {
-    layer(i, v, decoding, bias);
+    before = feed(i, v, attend(i, v, decoding, before));
     if (!recording_) d_.breathe(device::rests_of_kernels);
-    bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;
   float* logits = logits_.as<float>();
-  if (multiply_normed(bias, s_.norm.weight, v.logits_from, s_.head, {}, v.logits, logits, product_out::f32))
-    return;
-  const column_order order = products_.order_for(s_.head, {}, v.logits);
-  norm(d_, multiplied_type(s_.head), x_.as<float>(), bias, v.logits_from, s_.norm.weight, v.logits,
-       s_.model.hidden, s_.model.norm_eps, normed_.as<element>(), order);
-  products_.run_head(normed_.as<element>(), v.logits, logits, order);
+  const norm_args n = final_norm();
+  if (!multiply_normed(before, n, v.logits_from, s_.head, {}, v.logits, logits, product_out::f32)) {
+    const column_order order = products_.order_for(s_.head, {}, v.logits);
+    norm(d_, multiplied_type(s_.head), x_.as<float>(), before, v.logits_from, n, v.logits, m.hidden,
+         normed_.as<element>(), order);
+    products_.run_head(normed_.as<element>(), v.logits, logits, order);
+  }
+  if (m.logit_cap != 0) cap_logits(d_, logits, std::size_t{v.logits} * m.vocab, m.logit_cap);
 }
 
-void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
+rotary_args cuda_decoder::rotary_of(std::size_t i) const {
+  const decoder_layer& w = s_.layers[i];
+  const attention_mixer& a = s_.model.layers[i].mixer;
+  const std::size_t table = angle_table(s_.model, a) * std::size_t{rows_} * (heads_.head_dim / 2);
+  rotary_args t{w.qkv_bias,       w.q_norm, w.k_norm, cos_.as<float>() + table, sin_.as<float>() + table,
+                s_.model.norm_eps};
+  t.rest = rest_of(s_.model, a);
+  t.norms = a.norms;
+  t.centred = s_.model.centred_norms;
+  t.growth = a.rule.growth;
+  t.growth_unit = a.rule.growth_unit;
+  return t;
+}
+
+void cuda_decoder::add(std::size_t i, const matrix& w, const element* x, std::uint32_t rows, bool first,
+                       column_order order) {
+  if (!apart_[i]) return multiply(w, {}, x, rows, x_.as<float>(), product_out::add_f32, order);
+  const bool adds = !first || products_.adds_quickly(w, rows);
+  multiply(w, {}, x, rows, branch_.as<float>(), adds ? product_out::add_f32 : product_out::f32, order);
+}
+
+// Attention of layer `i`, its last product included. `before` is what is to be added to x in front of it.
+// Returns what is to be added behind it. A parallel block leaves the normed rows as they are for feed().
+pending_sum cuda_decoder::attend(std::size_t i, const rows_view& v, bool decoding,
+                                 const pending_sum& before) {
   const decoder_layer& w = s_.layers[i];
   const layer_shape& shape = s_.model.layers[i];
+  const bool parallel = shape.norms == norm_place::parallel;
   const std::size_t half = std::size_t{page_count_} * heads_.kv_heads * heads_.page_bytes();
   unsigned char* keys = pages_ + shape.mixer.place * 2 * half;
-  const layer_pages pages{keys, keys + half};
-  const rotary_args rotary{w.qkv_bias,       w.q_norm,         w.k_norm,
-                           cos_.as<float>(), sin_.as<float>(), s_.model.norm_eps};
-  const column_order attended = products_.order_for(w.out, {}, v.rows);
-  const attention_args attention{
-      heads_, type_, pages, qkv_.as<element>(), attended_.as<element>(), shape.mixer.rule, attended};
-  float* x = x_.as<float>();
-  element* normed = normed_.as<element>();
-
-  element* qkv = qkv_.as<element>();
-  if (!multiply_normed(bias_before, w.attention_norm.weight, nullptr, w.qkv, w.qkv_rest, v.rows, qkv,
-                       product_out::element)) {
-    const column_order order = products_.order_for(w.qkv, w.qkv_rest, v.rows);
-    norm(d_, type_, x, bias_before, nullptr, w.attention_norm.weight, v.rows, s_.model.hidden,
-         s_.model.norm_eps, normed, order);
+  element *normed = normed_.as<element>(), *qkv = qkv_.as<element>(), *out = attended_.as<element>();
+  const norm_args n = front(shape, w.attention_norm);
+  if (parallel ||
+      !multiply_normed(before, n, nullptr, w.qkv, w.qkv_rest, v.rows, qkv, product_out::element)) {
+    column_order order = products_.order_for(w.qkv, w.qkv_rest, v.rows);
+    if (parallel && products_.order_for(w.gate_up, w.gate_up_rest, v.rows) != order)
+      order = column_order::plain;
+    norm(d_, type_, x_.as<float>(), before, nullptr, n, v.rows, s_.model.hidden, normed, order);
     multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv, product_out::element, order);
   }
-  const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_);
-  if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv, pages);
+
+  const rotary_args rotary = rotary_of(i);
+  const column_order attended = products_.order_for(w.out, {}, v.rows);
+  const attention_args attention{heads_, type_, {keys, keys + half}, qkv, out, shape.mixer.rule, attended};
+  const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_) && rotary.is_simple();
+  if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv, attention.pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
-  multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32, attended);
-
-  const bool silu = products_.can_fuse_silu(w, normed, v.rows);
-  if (silu && multiply_normed(w.out_bias, w.mlp_norm.weight, nullptr, w.gate_up, w.gate_up_rest, v.rows,
-                              inner_.as<element>(), product_out::silu))
-    return multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32);
-  const column_order second = products_.order_for(w.gate_up, w.gate_up_rest, v.rows);
-  column_order inner = column_order::plain;
-  norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm.weight, v.rows, s_.model.hidden, s_.model.norm_eps,
-       normed, second);
-  if (silu) {
-    if (second == column_order::paired) inner = products_.order_for(w.down, {}, v.rows);
-    products_.run_silu(w, normed, v.rows, inner_.as<element>(), second, inner);
-  } else {
-    multiply(w.gate_up, w.gate_up_rest, normed, v.rows, gate_up_.as<element>(), product_out::element, second);
-    silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, shape.mlp.inter,
-                  inner_.as<element>());
+  if (shape.mixer.gated) {
+    const std::uint32_t first = heads_.width() - heads_.heads * heads_.head_dim;
+    gate_rows(d_, type_, heads_, qkv, w.qkv_bias ? w.qkv_bias + first : nullptr, v.rows, out, attended);
   }
-  multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32, inner);
+  add(i, w.out, out, v.rows, true, attended);
+
+  pending_sum after;
+  after.biases[0] = w.out_bias;
+  if (!apart_[i]) return after;
+  after.branch = branch_.as<float>();
+  if (shape.norm_behind()) after.behind = {w.attention_behind, s_.model.behind_eps, s_.model.centred_norms};
+  after.factor = shape.branch_factor;
+  after.clear = clears(i, true, v.rows);
+  return after;
+}
+
+// The feed-forward of layer `i`; `before` as attend() returned it. Returns what is to be added to x behind
+// it.
+pending_sum cuda_decoder::feed(std::size_t i, const rows_view& v, const pending_sum& before) {
+  const decoder_layer& w = s_.layers[i];
+  const layer_shape& shape = s_.model.layers[i];
+  const bool parallel = shape.norms == norm_place::parallel;
+  element *normed = normed_.as<element>(), *inner = inner_.as<element>(), *gate_up = gate_up_.as<element>();
+  const norm_args n = front(shape, w.mlp_norm);
+  pending_sum after;
+  after.biases[0] = w.down_bias;
+  if (apart_[i]) {
+    after.branch = branch_.as<float>();
+    if (shape.norm_behind()) after.behind = {w.mlp_behind, s_.model.behind_eps, s_.model.centred_norms};
+    after.factor = shape.branch_factor;
+    after.clear = clears(i + 1, false, v.rows);
+  }
+  if (parallel) after.biases[1] = w.out_bias;
+
+  column_order order = products_.order_for(w.gate_up, w.gate_up_rest, v.rows),
+               inner_order = column_order::plain;
+  const bool fuses = products_.can_fuse_gate(w, shape.mlp, normed, v.rows);
+  if (!parallel && fuses &&
+      multiply_normed(before, n, nullptr, w.gate_up, w.gate_up_rest, v.rows, inner, product_out::gated,
+                      shape.mlp.kind)) {
+    add(i, w.down, inner, v.rows, true, inner_order);
+    return after;
+  }
+  if (!parallel)
+    norm(d_, type_, x_.as<float>(), before, nullptr, n, v.rows, s_.model.hidden, normed, order);
+  else if (products_.order_for(w.qkv, w.qkv_rest, v.rows) != order)
+    order = column_order::plain;  // as attend() has left them
+  if (fuses) {
+    if (order == column_order::paired) inner_order = products_.order_for(w.down, {}, v.rows);
+    products_.run_gated(w, shape.mlp.kind, normed, v.rows, inner, order, inner_order);
+  } else {
+    multiply(w.gate_up, w.gate_up_rest, normed, v.rows, gate_up, product_out::element, order);
+    activate_rows(d_, type_, gate_up, w.gate_up_bias, v.rows, shape.mlp, inner);
+  }
+  add(i, w.down, inner, v.rows, !parallel, inner_order);
+  return after;
 }
 
 bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {

@@ -39,7 +39,7 @@ std::optional<page_type> pages_of(const decoder_shape& s) {
 
 head_shape heads_of(const decoder_shape& s) {
   const attention_mixer& a = mixer_of(s.model);
-  return {a.heads, a.kv_heads, a.head_dim, pages_of(s).value_or(page_type::bf16)};
+  return {a.heads, a.kv_heads, a.head_dim, pages_of(s).value_or(page_type::bf16), a.gated};
 }
 
 widest_mlp widest_mlp_of(const model_shape& m) {
@@ -47,6 +47,37 @@ widest_mlp widest_mlp_of(const model_shape& m) {
   for (const layer_shape& l : m.layers)
     out = {std::max(out.width, l.mlp.width()), std::max(out.inter, l.mlp.inter)};
   return out;
+}
+
+stream_units units_of(const model_shape& m) {
+  const float factor = m.layers.front().branch_factor;
+  const auto fits = [&](const layer_shape& l) { return !l.norm_behind() && l.branch_factor == factor; };
+  if (!(factor > 0) || !std::ranges::all_of(m.layers, fits)) return {1, m.norm_eps};
+  return {factor, m.norm_eps / (factor * factor)};
+}
+
+bool has_branch(const model_shape& m, const layer_shape& l) {
+  return l.norm_behind() || l.branch_factor != units_of(m).unit;
+}
+
+namespace {
+
+bool turns(const layer_shape& l) { return l.mixer.rotary >= 0; }
+
+}  // namespace
+
+std::uint32_t angle_tables_of(const model_shape& m) {
+  return static_cast<std::uint32_t>(m.tables.size()) + !std::ranges::all_of(m.layers, turns);
+}
+
+std::uint32_t angle_table(const model_shape& m, const attention_mixer& a) {
+  return a.rotary >= 0 ? static_cast<std::uint32_t>(a.rotary) : static_cast<std::uint32_t>(m.tables.size());
+}
+
+std::uint32_t rest_of(const model_shape& m, const attention_mixer& a) {
+  if (a.rotary < 0) return 0;
+  const auto& table = m.tables[static_cast<std::size_t>(a.rotary)];
+  return a.head_dim / 2 - static_cast<std::uint32_t>(table.frequencies.size());
 }
 
 std::string_view why_not(const model_shape& m) {
@@ -59,18 +90,10 @@ std::string_view why_not(const model_shape& m) {
     const attention_mixer& b = l.mixer;
     if (b.heads != a.heads || b.kv_heads != a.kv_heads || b.head_dim != a.head_dim)
       return "its layers have heads of different sizes";
+    if (b.gated != a.gated) return "some of its layers have gates on attention and others have none";
     if (l.mlp.inter % 8 != 0) return "the width of a feed-forward is no multiple of 8";
-    if (l.norms != norm_place::before) return "its norms stand elsewhere than in front";
-    if (b.gated || b.rotary != 0 || !b.rule.is_plain()) return "its attention is not plain";
-    if (b.norms != head_norms::none && b.norms != head_norms::each) return "its heads are normed otherwise";
-    if (!l.mlp.gated || l.mlp.kind != activation::silu) return "its feed-forward is not SwiGLU";
-    if (l.branch_factor != 1) return "its branches have a factor";
+    if (b.norms == head_norms::row && m.centred_norms) return "its norms of whole rows of heads are centred";
   }
-  if (m.tables.size() != 1 || m.tables[0].factor != 1 || 2 * m.tables[0].frequencies.size() != a.head_dim)
-    return "its rotation is not plain";
-  if (m.centred_norms) return "its norms are centred";
-  if (m.embed_factor != 1 || m.embed_norm) return "its embedding is scaled";
-  if (m.logit_factor != 1 || m.logit_cap != 0) return "its logits are scaled";
   return {};
 }
 
@@ -137,15 +160,19 @@ decoder_room decoder_room_of(const cuda_facts& d, const decoder_shape& s, std::u
   const split_room split = split_room_of(d, heads);
   const product_room products = product_room_of(s);
   decoder_room out{};
-  out.frequencies = heads.head_dim / 2 * sizeof(float);
+  const auto branched = [&](const layer_shape& layer) { return has_branch(m, layer); };
+  const std::uint64_t angles = std::uint64_t{angle_tables_of(m)} * (heads.head_dim / 2);
+  out.frequencies = 2 * angles * sizeof(float);
+  out.norm = m.logit_factor == 1 ? 0 : 2 * std::uint64_t{m.hidden} * sizeof(float);
   out.x = r * m.hidden * sizeof(float);
+  out.branch = std::ranges::any_of(m.layers, branched) ? out.x : 0;
   out.scratch = r * std::max(m.hidden, heads.width()) * sizeof(float);
   out.normed = r * m.hidden * element;
   out.qkv = r * heads.width() * element;
   out.attended = r * heads.heads * heads.head_dim * element;
   out.gate_up = r * mlp.width * element;
   out.inner = r * mlp.inter * element;
-  out.cos = out.sin = r * heads.head_dim / 2 * sizeof(float);
+  out.cos = out.sin = r * angles * sizeof(float);
   out.logits = l * m.vocab * sizeof(float);
   out.parts = split.floats * sizeof(float);
   out.arrived = split.counters * sizeof(unsigned);

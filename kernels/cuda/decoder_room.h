@@ -56,6 +56,26 @@ struct widest_mlp {
 };
 widest_mlp widest_mlp_of(const model_shape& m);
 
+// How a decoder writes what a description says.
+//
+// Where all branches have the same factor and no norm behind them, the residual stream is kept divided by
+// that factor: norms do not see it, if their eps is divided by its square. So such a factor costs nothing.
+struct stream_units {
+  float unit = 1;  // the stream is the model's divided by this
+  float eps = 0;   // of norms of the stream
+};
+stream_units units_of(const model_shape& m);
+// Whether what attention and feed-forward make is added to a branch of its own, which is added to the stream
+// when it is whole. Otherwise the last product of each adds to the stream.
+bool has_branch(const model_shape& m, const layer_shape& l);
+// The angles of every rotary table, and last those that turn nothing, where there are layers without
+// rotation.
+std::uint32_t angle_tables_of(const model_shape& m);
+// The index of the angles of a layer's attention.
+std::uint32_t angle_table(const model_shape& m, const attention_mixer& a);
+// Of half a head, how many numbers a layer does not turn while it turns others (rotary_args::rest).
+std::uint32_t rest_of(const model_shape& m, const attention_mixer& a);
+
 // The bytes of one page of all layers.
 std::uint64_t page_bytes_of(const decoder_shape& s);
 
@@ -95,12 +115,14 @@ std::uint64_t draw_words(std::uint32_t draws, std::uint32_t vocab);
 // The bytes of the decoder's buffers in memory of the device. Those of `rows_here` are known once the decoder
 // warms up.
 struct decoder_room {
-  std::uint64_t frequencies, x, normed, qkv, attended, gate_up, inner, cos, sin, logits, scratch, parts,
-      arrived, rounded, ordered, draw_lists, saved_logits, drawn_ids, rows_here = 0;
+  // frequencies: and factors (angle_tables). branch: has_branch(). norm: weights and biases of the last norm,
+  // where logits have a factor.
+  std::uint64_t frequencies, norm, x, branch, normed, qkv, attended, gate_up, inner, cos, sin, logits,
+      scratch, parts, arrived, rounded, ordered, draw_lists, saved_logits, drawn_ids, rows_here = 0;
 
   std::uint64_t bytes() const {
-    return frequencies + x + normed + qkv + attended + gate_up + inner + cos + sin + logits + scratch +
-           parts + arrived + rounded + ordered + draw_lists + saved_logits + drawn_ids + rows_here;
+    return frequencies + norm + x + branch + normed + qkv + attended + gate_up + inner + cos + sin + logits +
+           scratch + parts + arrived + rounded + ordered + draw_lists + saved_logits + drawn_ids + rows_here;
   }
 };
 // For steps of `rows` rows, `logits` of them with logits.

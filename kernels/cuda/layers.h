@@ -1,5 +1,5 @@
-// layers.h — what a decoder computes between its matrix products: embedding, norms, rotary embedding, the
-// write into KV pages, attention, SwiGLU.
+// layers.h — what a decoder computes between its matrix products: embedding, norms and the sums of the
+// residual stream, rotary embedding, the write into KV pages, attention, activations.
 //
 // The functions that compute launch kernels on the device's stream and return at once; a failure is kept in
 // device::fault. Arrays are in memory of the device unless a comment says otherwise. Rows are elements
@@ -25,6 +25,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/element.h"
 #include "kernels/cuda/pages/head_shape.h"
+#include "kernels/decoder.h"
 
 namespace weir::kernels::cuda {
 
@@ -87,29 +88,87 @@ struct layer_pages {
   unsigned char *keys, *values;  // [pages, kv_heads, page_tokens, head_dim], of head_shape::pages
 };
 
-// What turns a row of qkv into queries, keys and values: bias, norm of each head, rotary embedding.
+// What turns a row of qkv into queries, keys and values: bias, norms of heads, rotary embedding.
+//
+// A kernel rotates number i of a head with number i + half, where half = head_dim / 2, by angle i. Where a
+// part of each head stays as it is, the last `rest` angles are 0 and the model rotates number i with number i
+// + half - rest. The kernels then have the numbers of queries and keys in another order: first the first of
+// each pair that turns, then one half of those that stay; then the same of the others (head_order.h). Scores
+// do not depend on the order. Pages keep keys in it.
 struct rotary_args {
-  // bias: [head_shape::width()], of queries, keys and values. q_norm, k_norm: [head_dim]. Each may be null.
+  // bias: [head_shape::width()], of queries, keys and values. q_norm, k_norm: as head_norms says. Each may be
+  // null.
   const float *bias, *q_norm, *k_norm;
   const float *cos, *sin;  // [rows, head_dim / 2]
   float eps;
+  std::uint32_t rest = 0;
+  head_norms norms = head_norms::each;  // where there are weights
+  bool centred = false;                 // the norms; never those of whole rows
+  // The factors of queries that grow (attention_rule::growth): rotary_and_write() multiplies queries by them.
+  float growth = 0;
+  std::uint32_t growth_unit = 1;
+
+  // Whether decode attention itself can apply it (decode_attention, `fresh`).
+  bool is_simple() const {
+    const bool normed = q_norm || k_norm;
+    return rest % 2 == 0 && !(normed && (centred || norms != head_norms::each));
+  }
 };
 
-// x[r, :] = the embedding of row r's token; x is [rows, table.cols]. This kernel begins the step's chain of
-// dependent launches (launch.h): it starts when everything before it on the stream has ended. All kernels of
-// the chain may thus read at any time what was written before it: the rows, and the pages of earlier steps.
-void embed(device& d, const rows_view& v, const matrix& table, float* x);
+// x[r, :] = the embedding of row r's token, times `factor`; x is [rows, table.cols]. `cleared`, of the same
+// shape, becomes zeros; it may be null. This kernel begins the step's chain of dependent launches (launch.h):
+// it starts when everything before it on the stream has ended. All kernels of the chain may thus read at any
+// time what was written before it: the rows, and the pages of earlier steps.
+void embed(device& d, const rows_view& v, const matrix& table, float* x, float factor, float* cleared);
 
-// cos[r, i] and sin[r, i] of positions[r] * frequencies[i]; both outputs are [rows, half].
-void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
-            float* sin);
+// Rotary tables in memory of the device. frequencies, factors: [count, half]. Angles of the frequency 0 with
+// the factor 1 turn nothing.
+struct angle_tables {
+  const float *frequencies, *factors;
+  std::uint32_t count, half;
+};
 
-// out[i, :] = row_norm(x[r, :] + bias) * weight for i < rows, with r = from[i], or r = i where `from` is
-// null. `order` is that of out's rows; paired ones have a multiple of 16 elements. x is [rows, width] f32.
-// Where `from` is null, x + bias is also stored to x. `bias` [width] may be null.
-void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
-          std::uint32_t rows, std::uint32_t width, float eps, element* out,
-          column_order order = column_order::plain);
+// The cosines and sines of positions[r] * frequencies[t, i], times factors[t, i], of all tables. Those of row
+// r and table t begin at t * apart + r * half of `cos` and `sin`.
+void angles(device& d, const rows_view& v, const angle_tables& t, std::size_t apart, float* cos, float* sin);
+
+// A norm. Without a weight there is none: rows stay as they are.
+struct norm_args {
+  norm_weight by;
+  float eps = 0;
+  bool centred = false;
+  // Whether it is root mean square times a weight, and no more.
+  bool is_plain() const { return by.weight && !by.bias && !centred; }
+};
+
+// What is to be added to the rows of the residual stream: the biases, or where there is a branch
+// factor * behind(branch + biases). Each pointer may be null.
+struct pending_sum {
+  const float* biases[2] = {nullptr, nullptr};  // [width]
+  float* branch = nullptr;                      // [rows, width]
+  norm_args behind;
+  float factor = 1;
+  // The branch becomes zeros when it has been added. Not where rows are picked (`from`): two picks of one row
+  // would race.
+  bool clear = false;
+  bool is_nothing() const { return !branch && !biases[0] && !biases[1]; }
+};
+
+// out[i, :] = n(x[r, :] + p) for i < rows, with r = from[i], or r = i where `from` is null. `order` is that
+// of out's rows; paired ones have a multiple of 16 elements. x is [rows, width] f32. Where `from` is null, x
+// + p is also stored to x.
+void norm(device& d, dtype type, float* x, const pending_sum& p, const std::int32_t* from, const norm_args& n,
+          std::uint32_t rows, std::uint32_t width, element* out, column_order order = column_order::plain);
+
+// x[r, :] = factor * n(x[r, :]), in place; x is [rows, width] f32.
+void norm_stream(device& d, float* x, const norm_args& n, std::uint32_t rows, std::uint32_t width,
+                 float factor);
+
+// to[i] = factor * from[i].
+void scale(device& d, const float* from, std::uint32_t count, float factor, float* to);
+
+// x[i] = cap * tanh(x[i] / cap).
+void cap_logits(device& d, float* x, std::size_t count, float cap);
 
 // Applies `t` to qkv [rows, h.width()], elements of `type`: queries are stored back in place, keys and values
 // are rounded from f32 to the type of the pages and stored there at the row's position. With q8 pages queries
@@ -151,7 +210,7 @@ bool takes_fresh(const head_shape& h);
 
 // Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the
 // kernel itself applies `t` to queries, keys and values, and stores each row's key and value in its page.
-// Otherwise rotary_and_write() has done so before. REQUIRES: takes_fresh() where `fresh`
+// Otherwise rotary_and_write() has done so before. REQUIRES: takes_fresh() and t.is_simple() where `fresh`
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,
                       bool fresh, const split_scratch& scratch);
 
@@ -174,9 +233,15 @@ std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);
 void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out,
                   column_order order);
 
-// out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i]): x is [rows, 2 * width], out is
-// [rows, width], and `bias` [2 * width] may be null.
-void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,
-                   std::uint32_t width, element* out);
+// out[r, i] = f(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i]), or without a gate f(x[r, i] +
+// bias[i]): x is [rows, f.width()], out is [rows, width] with width = f.inter, and `bias` [f.width()] may be
+// null.
+void activate_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,
+                   const feed_forward& f, element* out);
+
+// attended[r, i] *= sigmoid(g[r, i] + bias[i]): the gates g lie behind the values in qkv [rows, h.width()].
+// `bias`, of the gates, may be null. `order` is that of `attended` [rows, h.heads * h.head_dim].
+void gate_rows(device& d, dtype type, const head_shape& h, const element* qkv, const float* bias,
+               std::uint32_t rows, element* attended, column_order order);
 
 }  // namespace weir::kernels::cuda

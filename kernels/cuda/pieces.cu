@@ -72,17 +72,17 @@ class bench {
     const std::uint32_t padded = (rows_ + products::unit - 1) / products::unit * products::unit;
     const std::uint32_t m = d_.deterministic ? padded : rows_;
     time("norm", {(4 + 2) * std::uint64_t{m} * h, 4 * std::uint64_t{m} * h}, [&](std::size_t) {
-      norm(d_, type_, x_.as<float>(), nullptr, nullptr, norm_.as<float>(), m, h, 1e-5f, out_.as<element>());
+      norm(d_, type_, x_.as<float>(), {}, nullptr, {{norm_.as<float>()}, 1e-5f}, m, h, out_.as<element>());
     });
     multiply("product qkv", heads_.width(), h, m, product_out::element);
     multiply("product out", h, heads_.heads * heads_.head_dim, m, product_out::add_f32);
-    const product fused{type_, nullptr, 2 * inter_, h, in_.as<void>(), m, nullptr, product_out::silu};
+    const product fused{type_, nullptr, 2 * inter_, h, in_.as<void>(), m, nullptr, product_out::gated};
     if (function_for(d_, fused) != product_function::none) {
-      multiply("product gate_up, silu", 2 * inter_, h, m, product_out::silu);
+      multiply("product gate_up, silu", 2 * inter_, h, m, product_out::gated);
     } else {
       multiply("product gate_up", 2 * inter_, h, m, product_out::element);
       time("silu", {3 * 2 * std::uint64_t{m} * inter_, 5 * std::uint64_t{m} * inter_}, [&](std::size_t) {
-        silu_mul_rows(d_, type_, in_.as<element>(), nullptr, m, inter_, out_.as<element>());
+        activate_rows(d_, type_, in_.as<element>(), nullptr, m, {inter_}, out_.as<element>());
       });
     }
     multiply("product down", h, inter_, m, product_out::add_f32);
@@ -105,7 +105,7 @@ class bench {
     std::vector<const void*> w;
     for (std::uint64_t at = 0; at + bytes <= weights_bytes_; at += each)
       w.push_back(weights_.as<std::byte>() + at);
-    const bool adds = kind == product_out::add_f32, halved = kind == product_out::silu;
+    const bool adds = kind == product_out::add_f32, halved = kind == product_out::gated;
     void* out = adds ? x_.as<void>() : kind == product_out::f32 ? logits_.as<void>() : out_.as<void>();
     const std::uint64_t size = adds ? 8 : kind == product_out::f32 ? 4 : 2;
     const traffic moved{bytes + std::uint64_t{m} * k * 2 + std::uint64_t{m} * (halved ? n / 2 : n) * size,

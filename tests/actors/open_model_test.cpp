@@ -163,10 +163,13 @@ TEST_CASE("a model is served with the context that was asked for it, which decid
     return open_model(spec, o, kernels::reference_backend(), {}).value()->served;
   };
   const auto tables_of = [](const served_model& m) { return m.notes.at(0).substr(0, 15); };
-  for (const auto& [own, usual, longest, context] :
-       {std::tuple{std::optional<std::uint32_t>(), 0u, 0u, 512u}, {std::nullopt, 128u, 0u, 128u},
-        {64u, 128u, 0u, 64u}, {0u, 128u, 0u, 512u}, {std::nullopt, 0u, 100u, 100u}, {200u, 0u, 100u, 100u},
-        {64u, 0u, 100u, 64u}}) {
+  for (const auto& [own, usual, longest, context] : {std::tuple{std::optional<std::uint32_t>(), 0u, 0u, 512u},
+                                                     {std::nullopt, 128u, 0u, 128u},
+                                                     {64u, 128u, 0u, 64u},
+                                                     {0u, 128u, 0u, 512u},
+                                                     {std::nullopt, 0u, 100u, 100u},
+                                                     {200u, 0u, 100u, 100u},
+                                                     {64u, 0u, 100u, 64u}}) {
     const auto m = open(own, usual, longest);
     CHECK(m->info.context == context);
     CHECK(m->context == context);

@@ -1,5 +1,5 @@
-// Each family through the engine: many jobs at once, in chunks, with prefixes found and sequences preempted, as
-// the reference says.
+// Each family through the engine: many jobs at once, in chunks, with prefixes found and sequences preempted,
+// as the reference says.
 #include "core/model/load.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tests/support/budget.h"
@@ -16,8 +16,8 @@ namespace {
 std::vector<std::filesystem::path> families() {
   auto out = bundled_families();
   for (const char* name : {"gemma2", "gemma3", "phi4mini-partial", "phi3-longrope-long", "olmo2", "granite",
-                           "smollm3", "cohere", "cohere2", "glm4", "ministral3-wrapped", "seed-oss", "exaone4",
-                           "ernie4_5", "nemotron", "llama-yarn2"})
+                           "smollm3", "cohere", "cohere2", "glm4", "ministral3-wrapped", "seed-oss",
+                           "exaone4", "ernie4_5", "nemotron", "llama-yarn2"})
     if (const auto dir = data_dir() / "models-families" / name; std::filesystem::exists(dir))
       out.push_back(dir);
   return out;

@@ -5,10 +5,10 @@
 #include <random>
 
 #include "core/model/load.h"
-#include "tests/support/plain_layer.h"
 #include "tests/support/budget.h"
-#include "tests/support/seed.h"
 #include "tests/support/engine_rig.h"
+#include "tests/support/plain_layer.h"
+#include "tests/support/seed.h"
 
 namespace weir::tests::engine_isolation_test {
 

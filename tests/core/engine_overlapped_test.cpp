@@ -8,11 +8,11 @@
 
 #include "core/engine.h"
 #include "core/model/load.h"
-#include "tests/support/plain_layer.h"
 #include "tests/support/budget.h"
-#include "tests/support/seed.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/engine_rig.h"
+#include "tests/support/plain_layer.h"
+#include "tests/support/seed.h"
 
 namespace weir::tests::engine_overlapped_test {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/model/generation_config.h"
 #include "core/model/decoder_model.h"
+#include "core/model/generation_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir;
@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const kernels::attention_mixer& a = l.mixer;
     if (a.heads % a.kv_heads != 0 || a.head_dim % 2 != 0 || a.place >= c->shape.groups[a.group].layers)
       std::abort();
-    if (a.rotary >= 0 && c->shape.tables[static_cast<std::size_t>(a.rotary)].frequencies.size() >
-                             a.head_dim / 2)
+    if (a.rotary >= 0 &&
+        c->shape.tables[static_cast<std::size_t>(a.rotary)].frequencies.size() > a.head_dim / 2)
       std::abort();
   }
   // Sizes are bounded so that no sum or product overflows, however large the model claims to be.

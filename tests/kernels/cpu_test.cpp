@@ -92,12 +92,12 @@ TEST_CASE("cpu: norms equal the reference") {
                  head_weight = random_floats(r, head_dim);
       const auto own = random_floats(r, std::size_t{heads} * head_dim);
       for (const bool centred : {false, true}) {
-        compare_in_place(b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f,
-                                      centred},
-                         per_head, 2e-6);
-        compare_in_place(b, head_norm{nullptr, own.data(), rows, stride, heads, head_dim, 1e-6f, centred,
-                                      head_dim},
-                         per_head, 2e-6);
+        compare_in_place(
+            b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f, centred},
+            per_head, 2e-6);
+        compare_in_place(
+            b, head_norm{nullptr, own.data(), rows, stride, heads, head_dim, 1e-6f, centred, head_dim},
+            per_head, 2e-6);
         // All heads of a row as one.
         compare_in_place(b, head_norm{nullptr, own.data(), rows, stride, 1, heads * head_dim, 1e-6f, centred},
                          per_head, 2e-6);
@@ -123,8 +123,8 @@ TEST_CASE("cpu: rotary equals the reference") {
       CHECK(cos[0] == 1.25f * plain);
       const auto x = random_floats(r, std::size_t{rows} * stride);
       CAPTURE(rows, heads, half);
-      compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half, 2 * half},
-                       x, 1e-6);
+      compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half, 2 * half}, x,
+                       1e-6);
       // Only the first elements of a head turn.
       const std::uint32_t turned = 2 * pick(r, 0, half);
       compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half, turned}, x,

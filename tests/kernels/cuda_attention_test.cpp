@@ -11,6 +11,7 @@
 #include <span>
 
 #include "kernels/cuda/layers.h"
+#include "kernels/cuda/pages/head_order.h"
 #include "kernels/reference/kv_values.h"
 #include "kernels/tensor.h"
 #include "tests/kernels/on_device.h"
@@ -88,7 +89,8 @@ void turn_groups(std::span<double> row) {
 struct scene {
   dtype type;
   head_shape h;
-  std::uint32_t window;
+  attention_rule rule;
+  std::uint32_t rest = 0;  // rotary_args::rest, of fresh rows
   std::vector<slice> slices;
   bool single;
   page_bytes keys, values;  // by page, as on the device
@@ -98,8 +100,12 @@ struct scene {
   std::vector<decode_row> lone;
   std::uint32_t context = 0;
 
-  scene(tests::rng& r, dtype t, head_shape shape, std::uint32_t w, std::vector<slice> s, std::uint32_t lines)
-      : type(t), h(shape), window(w), slices(std::move(s)) {
+  scene(tests::rng& r, dtype t, head_shape shape, std::uint32_t window, std::vector<slice> s,
+        std::uint32_t lines)
+      : type(t),
+        h(shape),
+        rule{window, 1.0f / std::sqrt(static_cast<float>(shape.head_dim))},
+        slices(std::move(s)) {
     single = lines == 0;
     const int most = single ? 1 : static_cast<int>(prefill_tokens(h, lines));
     std::int32_t count = 0, row = 0;
@@ -162,12 +168,18 @@ struct scene {
     if (h.pages == page_type::q8) turn_groups(row);
     return row;
   }
+  // The element of a fresh query or key that the kernel has as number i.
+  std::size_t place_in_head(std::size_t i) const {
+    const int half = static_cast<int>(h.head_dim / 2);
+    return static_cast<std::size_t>(number_at(static_cast<int>(i), half, half - static_cast<int>(rest)));
+  }
   // A row's queries of one head, [head_dim]. Beside q8 they are in qkv as rotary_and_write() leaves them,
   // turned, unless decode_attention() turns them itself.
   std::vector<double> query_of(std::size_t row, std::uint32_t head, bool fresh) const {
     std::vector<double> q;
     for (std::size_t i = 0; i < h.head_dim; ++i)
-      q.push_back(tests::number(type, qkv[row * h.width() + head * h.head_dim + i]));
+      q.push_back(
+          tests::number(type, qkv[row * h.width() + head * h.head_dim + (fresh ? place_in_head(i) : i)]));
     if (h.pages == page_type::q8 && !fresh) turn_groups(q);
     return q;
   }
@@ -175,8 +187,8 @@ struct scene {
   // The attention of one row and head, by the definition: [head_dim].
   std::vector<double> wanted(std::size_t row, std::uint32_t head, bool fresh) const {
     const std::int32_t first = pages_at[static_cast<std::size_t>(row_slice[row])], to = row_position[row];
-    const auto w = static_cast<std::int32_t>(window);
-    const std::int32_t from = w != 0 && to + 1 > w ? to + 1 - w : 0;
+    const std::int32_t from = rule.first_seen(to);
+    const double scale = fresh ? rule.scale_at(static_cast<std::uint32_t>(to)) : rule.scale, cap = rule.cap;
     const std::uint32_t kv_head = head / (h.heads / h.kv_heads);
     const std::vector<double> query = query_of(row, head, fresh);
     std::vector<double> weights, out(h.head_dim);
@@ -184,7 +196,7 @@ struct scene {
     for (std::int32_t t = from; t <= to; ++t) {
       const std::vector<double> key = stored(keys, first, t, kv_head);
       const double sum = std::inner_product(query.begin(), query.end(), key.begin(), 0.0);
-      weights.push_back(sum / std::sqrt(double(h.head_dim)));
+      weights.push_back(cap == 0 ? sum * scale : cap * std::tanh(sum * scale / cap));
       largest = std::max(largest, weights.back());
     }
     for (double& x : weights) total += x = std::exp(x - largest);
@@ -228,9 +240,7 @@ struct scene {
     view.rows = static_cast<std::uint32_t>(rows);
     view.context = context;
     view.block_lines = lines;
-    const attention_args a{h,       type,      {k.get(), v.get()},
-                           q.get(), out.get(), {window, 1.0f / std::sqrt(static_cast<float>(h.head_dim))},
-                           order_};
+    const attention_args a{h, type, {k.get(), v.get()}, q.get(), out.get(), rule, order_};
     split_scratch scratch;
     const split_room room = split_room_of(d, h);
     const on_device parts(d, std::vector<float>(room.floats));
@@ -242,6 +252,7 @@ struct scene {
       rotary_args t{};
       t.cos = cos.get();
       t.sin = sin.get();
+      t.rest = rest;
       // Twice, since a run must leave its counters as they were.
       for (int i = 0; i < 2; ++i) decode_attention(d, view, a, t, fresh, scratch);
     } else {
@@ -263,7 +274,8 @@ struct scene {
       for (std::uint32_t head = 0; head < h.kv_heads; ++head) {
         const element* key =
             &qkv[static_cast<std::size_t>(l.row) * h.width() + (h.heads + head) * h.head_dim];
-        const page_bytes of_key = bytes_of(key), of_value = bytes_of(key + h.kv_heads * h.head_dim);
+        const page_bytes of_key = bytes_of(key, true),
+                         of_value = bytes_of(key + h.kv_heads * h.head_dim, false);
         std::size_t taken = 0;
         const auto take = [&](std::size_t at) {
           expected_.push_back({at, of_key[taken], of_value[taken]});
@@ -280,14 +292,15 @@ struct scene {
   }
 
   // What a row's key or value is stored as: its numbers, then its scales.
-  page_bytes bytes_of(const element* row) const {
+  page_bytes bytes_of(const element* row, bool key) const {
     page_bytes bytes;
     std::vector<float> x;
-    for (std::uint32_t i = 0; i < h.head_dim; ++i) x.push_back(tests::number(type, row[i]));
+    const auto at = [&](std::size_t i) { return row[key ? place_in_head(i) : i]; };
+    for (std::size_t i = 0; i < h.head_dim; ++i) x.push_back(tests::number(type, at(i)));
     if (number_bytes(h.pages) == 1) return reference_bytes(h.pages == page_type::q8, x);
-    for (std::uint32_t i = 0; i < h.head_dim; ++i) {
-      bytes.push_back(static_cast<unsigned char>(row[i].bits & 0xff));
-      bytes.push_back(static_cast<unsigned char>(row[i].bits >> 8));
+    for (std::size_t i = 0; i < h.head_dim; ++i) {
+      bytes.push_back(static_cast<unsigned char>(at(i).bits & 0xff));
+      bytes.push_back(static_cast<unsigned char>(at(i).bits >> 8));
     }
     return bytes;
   }
@@ -324,7 +337,13 @@ head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t mos
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
   while (group > most_groups) group = groups[pick(r, 0, 6)];
-  return {kv_heads * group, kv_heads, head_dim, pages};
+  return {kv_heads * group, kv_heads, head_dim, pages, pick(r, 0, 3) == 0};
+}
+
+// A rule may bound scores, and let them grow.
+void vary(tests::rng& r, attention_rule& rule) {
+  if (pick(r, 0, 2) == 0) rule.cap = 2;
+  if (pick(r, 0, 3) == 0) rule.growth = 0.2f, rule.growth_unit = pick(r, 1, 200);
 }
 
 // How many numbers and scales of token `token` of a head in a page are not what store_kv() makes of `x`. Any
@@ -373,18 +392,19 @@ TEST_CASE(
     device* d = tests::the_device(deterministic);
     if (!d) return;
     tests::rng r(21);
-    for (int round = 0; round < 60; ++round) {
-      const std::uint32_t widths[] = {64, 128, 64, 128, 64, 128, 32, 96, 16, 256};
-      const auto [type, pages] = types[round / 10 % 6];
-      const head_shape h = random_heads(r, widths[round % 10], 16, pages);
+    for (int round = 0; round < 72; ++round) {
+      const std::uint32_t widths[] = {64, 128, 64, 128, 256, 128, 32, 96, 16, 256, 256, 64};
+      const auto [type, pages] = types[round / 12 % 6];
+      const head_shape h = random_heads(r, widths[round % 12], 16, pages);
       const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
       std::vector<slice> slices;
       for (std::uint32_t i = pick(r, 1, 3); i > 0; --i)
         slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, 3000) : 0),
                           static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
       scene s(r, type, h, window, slices, 128);
-      CAPTURE(deterministic, name(type), pages, h.head_dim, h.heads, h.kv_heads, window, slices.size(),
-              slices[0].position, slices[0].rows);
+      vary(r, s.rule);
+      CAPTURE(deterministic, name(type), pages, h.head_dim, h.heads, h.kv_heads, window, s.rule.cap,
+              slices.size(), slices[0].position, slices[0].rows);
       CHECK(s.difference(*d, r, 128, false) <= rounding(type, pages));
     }
   }
@@ -395,12 +415,13 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
   if (!d) return;
   tests::rng r(22);
   int count = 0;
-  for (const std::uint32_t head_dim : {64u, 128u})
+  for (const std::uint32_t head_dim : {64u, 128u, 256u})
     for (const int position : {500, 1023, 2048, 4000, 8100})
       for (const int rows : {2, 33, 128}) {
         const auto [type, pages] = types[++count % 6];
         const head_shape h = random_heads(r, head_dim, 8, pages);
         scene s(r, type, h, 0, {{position, rows}}, 128);
+        vary(r, s.rule);
         CAPTURE(name(type), pages, head_dim, position, rows, h.heads, h.kv_heads);
         CHECK(s.difference(*d, r, 128, false) <= rounding(type, pages));
       }
@@ -421,10 +442,12 @@ TEST_CASE(
     for (std::uint32_t i = pick(r, 0, 1) ? pick(r, 1, 4) : pick(r, 5, 60); i > 0; --i)
       slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
     scene s(r, type, h, window, slices, 0);
+    vary(r, s.rule);
+    if (pick(r, 0, 2) == 0) s.rest = 2 * pick(r, 0, h.head_dim / 4 - 1);
     const bool fresh = takes_fresh(h) && pick(r, 0, 1) == 1,
                listed = pick(r, 0, 1) == 1 && d->path == code_path::hopper;
     CAPTURE(name(type), pages, h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position,
-            fresh, listed);
+            fresh, listed, s.rule.cap, s.rule.growth, s.rest);
     CHECK(s.difference(*d, r, 128, fresh, listed) <= rounding(type, pages, fresh));
   }
 }

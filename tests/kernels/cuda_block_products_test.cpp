@@ -24,15 +24,20 @@ bool takes_norm(const device& d, block_product p) {
   return function_for(d, p) != product_function::none;
 }
 
+double activated(activation f, double g) {
+  return f == activation::silu ? g / (1 + std::exp(-g))
+                               : 0.5 * g * (1 + std::tanh(0.7978845608 * (g + 0.044715 * g * g * g)));
+}
+
 // Checks one product, into poisoned memory whose rows are 8 columns longer than the product's. `normed`: with
 // a norm in front, of row 1 of two. `inputs`: of the columns, where the product is to put its row in order.
 void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matrix& w, const matrix& packed,
                    std::uint32_t m, product_out kind, bool normed = false,
                    const std::vector<std::uint32_t>& inputs = {}) {
   device& d = of(b->self);
-  const std::uint32_t k = w.view.cols, n = kind == product_out::silu ? w.view.rows / 2 : w.view.rows,
+  const std::uint32_t k = w.view.cols, n = kind == product_out::gated ? w.view.rows / 2 : w.view.rows,
                       wide = n + 8;
-  const bool narrow = kind == product_out::element || kind == product_out::silu;
+  const bool narrow = kind == product_out::element || kind == product_out::gated;
   auto x = random_elements(r, std::size_t{m} * k);
   const auto rows = random_floats(r, std::size_t{2} * k);
   auto weight = random_floats(r, k, 0.1f);
@@ -58,6 +63,7 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
   block_product p{packed, normed ? nullptr : dx.get(), m, out.get(), kind, wide};
   if (normed) p.norm = {drows.get(), dweight.get(), dfrom.get(), eps};
   p.gathers = !inputs.empty();
+  p.gate = (m + w.view.rows / 16) % 2 ? activation::gelu : activation::silu;
   CAPTURE(m, w.view.rows, k, static_cast<int>(kind), p.gathers);
   const product_function by = function_for(d, p);
   REQUIRE(reads_blocks(by));
@@ -89,8 +95,8 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
     double size = 0, most = 0, most_up = 0;
     const double first = sum(row, column, size, most);
     const double was = kind == product_out::add_f32 ? column % 7 : 0;
-    const double second = kind == product_out::silu ? sum(row, column + n, size, most_up) : 0;
-    const double wanted = kind == product_out::silu ? first / (1 + std::exp(-first)) * second : first + was;
+    const double second = kind == product_out::gated ? sum(row, column + n, size, most_up) : 0;
+    const double wanted = kind == product_out::gated ? activated(p.gate, first) * second : first + was;
     // The size of a sum of random terms. Sums with minima and without are up to 16 times as large.
     const double typical = std::sqrt(size), unit = 16 * typical + std::abs(was);
     double tolerance = std::ldexp(k / 16 + 16, -23) * unit;
@@ -98,7 +104,7 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
     // Products of more than 8 rows round each weight to bf16, by 2^-8 at most, and equal weights by the same
     // amount, so that errors add up. SwiGLU has a slope of at most 1.1 in its gate.
     const double rounding = m > 8 ? 1.02 * std::ldexp(1, -8) : 0;
-    if (kind == product_out::silu)
+    if (kind == product_out::gated)
       tolerance += rounding * (1.1 * most * std::abs(second) + most_up * (std::abs(first) + most / 500));
     else
       tolerance += rounding * most;
@@ -122,7 +128,7 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
       const packed_blocks packed(b, w.view);
       for (const std::uint32_t m : {1u, 7u, 8u, 9u, 16u, 17u, 32u, 33u, 64u, 100u, 128u, 129u, 255u})
         for (const product_out kind :
-             {product_out::element, product_out::f32, product_out::add_f32, product_out::silu}) {
+             {product_out::element, product_out::f32, product_out::add_f32, product_out::gated}) {
           if (m > most_tiled_rows && of(b->self).path != code_path::hopper) continue;
           check_product(b, r, w, packed.view, m, kind);
         }
@@ -132,13 +138,13 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
     const packed_blocks tall_packed(b, tall.view);
     for (const std::uint32_t m : {20u, 60u, 70u, 200u})
       if (m <= most_tiled_rows || of(b->self).path == code_path::hopper)
-        check_product(b, r, tall, tall_packed.view, m, product_out::silu);
+        check_product(b, r, tall, tall_packed.view, m, product_out::gated);
     // More rows than a tile has, by clusters that share weights.
     const blocks_matrix low(r, type, 1040, block * 3);
     const packed_blocks low_packed(b, low.view);
     for (const std::uint32_t m : {257u, 300u, 1030u})
       for (const product_out kind :
-           {product_out::element, product_out::f32, product_out::add_f32, product_out::silu})
+           {product_out::element, product_out::f32, product_out::add_f32, product_out::gated})
         if (of(b->self).path == code_path::hopper) check_product(b, r, low, low_packed.view, m, kind);
     const blocks_matrix odd(r, type, 105, block);
     const packed_blocks packed(b, odd.view);
@@ -156,7 +162,7 @@ TEST_CASE("cuda: a product of one row with quantised weights has its norm and it
     for (const std::uint32_t k : {block, block * 5, 2560u, 4096 + 2 * block}) {
       const blocks_matrix w(r, type, 272, k);
       const packed_blocks packed(b, w.view);
-      for (const product_out kind : {product_out::element, product_out::f32, product_out::silu}) {
+      for (const product_out kind : {product_out::element, product_out::f32, product_out::gated}) {
         const bool can = takes_norm(of(b->self), {packed.view, nullptr, 1, nullptr, kind});
         CHECK((can || k > 4096));
         if (can) check_product(b, r, w, packed.view, 1, kind, true);
@@ -169,7 +175,7 @@ TEST_CASE("cuda: a product of one row with quantised weights has its norm and it
       shuffled.input_count = k;
       shuffled.inputs = on.get();
       for (const bool normed : {false, true})
-        for (const product_out kind : {product_out::f32, product_out::silu})
+        for (const product_out kind : {product_out::f32, product_out::gated})
           if (takes_norm(of(b->self), {packed.view, nullptr, 1, nullptr, kind}))
             check_product(b, r, w, shuffled, 1, kind, normed, inputs);
       matrix padded = shuffled;
@@ -212,7 +218,7 @@ TEST_CASE("cuda: paired rows give the products of plain ones, and paired outputs
     const on_device plain(d, x), ordered(d, paired(x, k));
     const auto product_of = [&](const element* from, column_order x_order, column_order out_order) {
       const on_device out(d, std::vector<element>(std::size_t{m} * n / 2, element{0xffff}));
-      const block_product p{packed.view, from, m, out.get(), product_out::silu, 0, x_order, out_order};
+      const block_product p{packed.view, from, m, out.get(), product_out::gated, 0, x_order, out_order};
       if (function_for(d, p) != product_function::wide_blocks) return std::vector<element>();
       launch_product(d, product_function::wide_blocks, p);
       return out.back();
@@ -228,7 +234,7 @@ TEST_CASE("cuda: paired rows give the products of plain ones, and paired outputs
   const on_device stream(d, random_floats(r, rows * k)), weight(d, random_floats(r, k));
   const auto norm_in = [&](column_order order) {
     const on_device out(d, std::vector<element>(rows * k, element{0xffff}));
-    norm(d, dtype::bf16, stream.get(), nullptr, nullptr, weight.get(), rows, k, 1e-5f, out.get(), order);
+    norm(d, dtype::bf16, stream.get(), {}, nullptr, {{weight.get()}, 1e-5f}, rows, k, out.get(), order);
     return out.back();
   };
   CHECK(same_elements(norm_in(column_order::paired), paired(norm_in(column_order::plain), k)));

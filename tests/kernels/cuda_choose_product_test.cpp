@@ -49,8 +49,8 @@ constexpr named_product layer_products[] = {
     {"q, k, v", 6144, 4096, product_out::element},
     {"q, k, v behind their norm", 6144, 4096, product_out::element, true},
     {"attention's output, added", 4096, 4096, product_out::add_f32},
-    {"SwiGLU", 28672, 4096, product_out::silu},
-    {"SwiGLU behind its norm", 28672, 4096, product_out::silu, true},
+    {"SwiGLU", 28672, 4096, product_out::gated},
+    {"SwiGLU behind its norm", 28672, 4096, product_out::gated, true},
     {"MLP's output, added", 4096, 14336, product_out::add_f32},
     {"logits", 128256, 4096, product_out::f32},
     {"logits behind their norm", 128256, 4096, product_out::f32, true}};
@@ -184,7 +184,7 @@ TEST_CASE("products of elements whose shape or address a kernel cannot read are 
   CHECK(choose_product(hopper, p) == blas);
   p = fits, p.kind = product_out::element, p.m = 65;  // fewer tiles than multiprocessors
   CHECK(choose_product(hopper, p) == blas);
-  p = fits, p.n = 1032, p.kind = product_out::silu;  // gate and up are no multiple of eight
+  p = fits, p.n = 1032, p.kind = product_out::gated;  // gate and up are no multiple of eight
   CHECK(choose_product(hopper, p) == none);
   for (const auto& spoil : std::vector<void (*)(product_facts&)>{
            [](product_facts& f) { f.n = 1020; }, [](product_facts& f) { f.k = 1020; },

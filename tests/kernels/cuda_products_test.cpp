@@ -19,7 +19,7 @@ using namespace weir::kernels::cuda;
 namespace {
 
 constexpr product_out kinds[] = {product_out::element, product_out::f32, product_out::add_f32,
-                                 product_out::silu};
+                                 product_out::gated};
 constexpr dtype types[] = {dtype::bf16, dtype::f16};
 
 // Whether a kernel that reads the weights once, of our own, is the quickest for the product.
@@ -46,6 +46,13 @@ struct shape {
   std::uint32_t n, k;
 };
 
+// Products of gate and up have one activation or the other.
+activation gate_for(std::uint32_t m) { return m % 2 ? activation::gelu : activation::silu; }
+double activated(activation f, double g) {
+  return f == activation::silu ? g / (1 + std::exp(-g))
+                               : 0.5 * g * (1 + std::tanh(0.7978845608 * (g + 0.044715 * g * g * g)));
+}
+
 // x · wᵀ of random data for one shape and the most rows that are asked for.
 struct sample {
   dtype type;
@@ -65,11 +72,12 @@ struct sample {
            number(type, w[std::size_t{column} * s.k + i]);
     return v * factor;
   }
-  double wanted(product_out kind, std::uint32_t row, std::uint32_t column, double before) const {
+  double wanted(product_out kind, activation gate, std::uint32_t row, std::uint32_t column,
+                double before) const {
     const double first = sum(row, column);
-    const double v = kind == product_out::silu ? first / (1 + std::exp(-first)) * sum(row, column + s.n / 2)
-                                               : first + before;
-    const bool narrow = kind == product_out::element || kind == product_out::silu;
+    const double v =
+        kind == product_out::gated ? activated(gate, first) * sum(row, column + s.n / 2) : first + before;
+    const bool narrow = kind == product_out::element || kind == product_out::gated;
     return narrow && type == dtype::f16 ? std::clamp(v, -65504.0, 65504.0) : v;
   }
 };
@@ -79,8 +87,8 @@ struct sample {
 template <class Run>
 void check(device& d, weir::tests::rng& r, const sample& of, const on_device<element>& w,
            const on_device<element>& x, std::uint32_t m, product_out kind, const Run& run) {
-  const bool narrow = kind == product_out::element || kind == product_out::silu;
-  const std::uint32_t n = kind == product_out::silu ? of.s.n / 2 : of.s.n;
+  const bool narrow = kind == product_out::element || kind == product_out::gated;
+  const std::uint32_t n = kind == product_out::gated ? of.s.n / 2 : of.s.n;
   const std::size_t count = std::size_t{m} * n, margin = 64, size = narrow ? 2 : 4;
   std::vector<float> before(count);
   std::vector<std::byte> memory((count + margin) * size, std::byte{0xff});
@@ -89,7 +97,9 @@ void check(device& d, weir::tests::rng& r, const sample& of, const on_device<ele
     std::memcpy(memory.data(), before.data(), count * size);
   }
   const on_device<std::byte> out(d, memory);
-  run(product{of.type, w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind});
+  product p{of.type, w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind};
+  p.gate = gate_for(m);
+  run(p);
   std::vector<float> got(count + margin);
   if (narrow) {
     const auto v = out.back<element>();
@@ -112,7 +122,7 @@ void check(device& d, weir::tests::rng& r, const sample& of, const on_device<ele
     const std::uint32_t row = i < 8 ? m - 1 : weir::tests::pick(r, 0, m - 1),
                         column = i < 8 ? n - 1 - i % n : weir::tests::pick(r, 0, n - 1);
     const std::size_t at = std::size_t{row} * n + column;
-    const double wanted = of.wanted(kind, row, column, before[at]);
+    const double wanted = of.wanted(kind, gate_for(m), row, column, before[at]);
     REQUIRE(std::abs(got[at] - wanted) <= tolerance * std::max(std::abs(wanted), unit));
   }
 }
@@ -180,7 +190,7 @@ TEST_CASE("cuda: a norm in front of a product of one row is a part of it") {
     const on_device w(*d, of.w), x(*d, of.x);
     const on_device there(*d, rows), weights(*d, weight);
     const on_device from(*d, std::vector<std::int32_t>{1});
-    for (const product_out kind : {product_out::element, product_out::f32, product_out::silu})
+    for (const product_out kind : {product_out::element, product_out::f32, product_out::gated})
       check(*d, r, of, w, x, 1, kind, [&](const product& it) {
         const product_function by = function_for(*d, it, true);
         REQUIRE(by != product_function::none);
@@ -228,12 +238,12 @@ TEST_CASE("cuda: products by warpgroups equal their definition") {
   const struct {
     shape s;
     std::vector<product_out> kinds;
-  } cases[] = {{{16384, 512}, {silu}},
-               {{29568, 200}, {silu}},
-               {{12672, 1096}, {silu}},
-               {{25344, 64}, {silu, element}},
-               {{1040, 1096}, {silu, element, add_f32}},
-               {{16, 8}, {silu, element, add_f32}},
+  } cases[] = {{{16384, 512}, {gated}},
+               {{29568, 200}, {gated}},
+               {{12672, 1096}, {gated}},
+               {{25344, 64}, {gated, element}},
+               {{1040, 1096}, {gated, element, add_f32}},
+               {{16, 8}, {gated, element, add_f32}},
                {{6144, 520}, {element, add_f32}},
                {{4096, 1032}, {add_f32}},
                {{2056, 2048}, {element, add_f32}}};
@@ -328,7 +338,7 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
   for (const std::uint32_t m : {2u, 40u, 80u, most}) {
     const on_device both(*d, std::vector<element>(m * 2 * inter)), inner(*d, std::vector<element>(m * inter));
     const product p{dtype::f16, there.get(), 2 * inter,        k,
-                    rows.get(), m,           inner.as<void>(), product_out::silu};
+                    rows.get(), m,           inner.as<void>(), product_out::gated};
     if (streams(*d, p)) {
       stream(*d, p);
     } else if (d->encode_map) {
@@ -336,7 +346,7 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
     } else {  // as a decoder does it
       const product halves{dtype::f16, p.w, p.n, k, p.x, m, both.as<void>(), product_out::element};
       multiply(*d, all, halves, both.as<void>());
-      silu_mul_rows(*d, dtype::f16, both.get(), nullptr, m, inter, inner.get());
+      activate_rows(*d, dtype::f16, both.get(), nullptr, m, {inter}, inner.get());
     }
     const auto got = inner.back();
     std::size_t wrong = 0;
@@ -375,7 +385,7 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   CHECK_FALSE(streams(*d, p));
   p.m = 65, p.kind = product_out::f32;
   CHECK_FALSE(streams(*d, p));
-  p = fits, p.n = 1032, p.kind = product_out::silu;
+  p = fits, p.n = 1032, p.kind = product_out::gated;
   CHECK_FALSE(streams(*d, p));
   p.n = 1040, p.m = 256;  // far fewer tiles than the device has clusters
   CHECK_FALSE(streams(*d, p));

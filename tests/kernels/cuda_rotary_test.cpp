@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernels/cuda/layers.h"
+#include "kernels/cuda/pages/head_order.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
@@ -20,18 +21,25 @@ namespace {
 
 constexpr float eps = 1e-5f;
 
+// What may differ among models beside sizes: rotary_args.
+struct variant {
+  bool bias = false, norm = false, centred = false;
+  head_norms norms = head_norms::each;
+  std::uint32_t rest = 0;
+  float growth = 0;
+};
+
 // Rows of three sequences and of padding, whose pages are in any order.
 struct scene {
   dtype type;
   head_shape h;
-  bool has_bias, has_norm;
+  variant is;
   std::vector<std::uint32_t> positions;
   std::vector<std::int32_t> pages_at, pages;
   std::vector<element> qkv;
   std::vector<float> bias, q_norm, k_norm, cos, sin;
 
-  scene(tests::rng& r, dtype t, head_shape shape, bool with_bias, bool with_norm)
-      : type(t), h(shape), has_bias(with_bias), has_norm(with_norm) {
+  scene(tests::rng& r, dtype t, head_shape shape, const variant& v) : type(t), h(shape), is(v) {
     for (const std::uint32_t first : {0u, 61u, 1000u}) {
       const auto begin = static_cast<std::int32_t>(pages.size());
       for (std::uint32_t i = 0; i < 11; ++i) {
@@ -46,32 +54,56 @@ struct scene {
     std::shuffle(pages.begin(), pages.end(), r);
     for (const float x : random_floats(r, rows() * h.width())) qkv.push_back(rounded(type, x));
     bias = random_floats(r, h.width());
-    q_norm = random_floats(r, h.head_dim);
-    k_norm = random_floats(r, h.head_dim);
+    q_norm = random_floats(r, h.heads * h.head_dim);
+    k_norm = random_floats(r, h.kv_heads * h.head_dim);
     cos = random_floats(r, rows() * h.head_dim / 2);
     sin = random_floats(r, rows() * h.head_dim / 2);
   }
   std::size_t rows() const { return positions.size(); }
 
-  // What becomes of one head of a row, in double.
-  std::vector<double> wanted(std::size_t row, std::uint32_t head) const {
-    const std::size_t half = h.head_dim / 2;
-    std::vector<double> v(h.head_dim), out(h.head_dim);
-    double squares = 0;
-    for (std::size_t i = 0; i < v.size(); ++i) {
+  std::vector<double> numbers_of(std::size_t row, std::uint32_t head) const {
+    std::vector<double> v(h.head_dim);
+    for (std::size_t i = 0; i < v.size(); ++i)
       v[i] = double{number(type, qkv[row * h.width() + head * h.head_dim + i])} +
-             (has_bias ? bias[head * h.head_dim + i] : 0.0f);
-      squares += v[i] * v[i];
+             (is.bias ? bias[head * h.head_dim + i] : 0.0f);
+    return v;
+  }
+
+  // The norm of one head of a row.
+  void normalise(std::vector<double>& v, std::size_t row, std::uint32_t head) const {
+    const std::uint32_t first = head < h.heads ? 0 : h.heads,
+                        last = head < h.heads ? h.heads : h.heads + h.kv_heads;
+    double mean = 0, squares = 0, count = h.head_dim;
+    for (const double x : v) mean += is.centred ? x / count : 0;
+    for (double& x : v) x -= mean;
+    for (const double x : v) squares += x * x;
+    if (is.norms == head_norms::row) {
+      squares = 0;
+      count *= last - first;
+      for (std::uint32_t other = first; other < last; ++other)
+        for (const double x : numbers_of(row, other)) squares += x * x;
     }
+    const float* weight = (head < h.heads ? q_norm : k_norm).data();
+    if (is.norms != head_norms::each) weight += (head - first) * h.head_dim;
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] *= weight[i] / std::sqrt(squares / count + double{eps});
+  }
+
+  // What becomes of one head of a row, in double, in the order that kernels have numbers in.
+  std::vector<double> wanted(std::size_t row, std::uint32_t head) const {
+    const std::size_t half = h.head_dim / 2, pairs = half - is.rest;
+    std::vector<double> v = numbers_of(row, head), out;
     if (head >= h.heads + h.kv_heads) return v;
-    const auto& weight = head < h.heads ? q_norm : k_norm;
-    for (std::size_t i = 0; has_norm && i < v.size(); ++i)
-      v[i] *= weight[i] / std::sqrt(squares / h.head_dim + double{eps});
-    for (std::size_t i = 0; i < half; ++i) {
-      const double c = cos[row * half + i], s = sin[row * half + i];
-      out[i] = v[i] * c - v[half + i] * s;
-      out[half + i] = v[half + i] * c + v[i] * s;
+    if (is.norm) normalise(v, row, head);
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const double c = cos[row * half + i], s = sin[row * half + i], a = v[i], b = v[i + pairs];
+      v[i] = a * c - b * s;
+      v[i + pairs] = b * c + a * s;
     }
+    const double grown = 1 + is.growth * std::log(1.0 + positions[row] / 50);
+    for (std::size_t i = 0; i < v.size(); ++i)
+      out.push_back(v[static_cast<std::size_t>(
+                        number_at(static_cast<int>(i), static_cast<int>(half), static_cast<int>(pairs)))] *
+                    (head < h.heads ? grown : 1));
     return out;
   }
 
@@ -98,9 +130,17 @@ struct scene {
     v.pages_at = first.get();
     v.pages = all.get();
     v.rows = static_cast<std::uint32_t>(rows());
-    const rotary_args t{has_bias ? b.get() : nullptr, has_norm ? q.get() : nullptr,
-                        has_norm ? k.get() : nullptr, c.get(),
-                        s.get(),                      eps};
+    rotary_args t{is.bias ? b.get() : nullptr,
+                  is.norm ? q.get() : nullptr,
+                  is.norm ? k.get() : nullptr,
+                  c.get(),
+                  s.get(),
+                  eps};
+    t.rest = is.rest;
+    t.norms = is.norms;
+    t.centred = is.centred;
+    t.growth = is.growth;
+    t.growth_unit = 50;
     rotary_and_write(d, type, v, h, t, there.get(),
                      {keys.as<unsigned char>(), values.as<unsigned char>()});
     const auto got = there.back(), got_keys = keys.back(), got_values = values.back();
@@ -145,11 +185,29 @@ TEST_CASE("cuda: bias, norm and rotary embedding, and the write into pages, equa
         for (const bool norm : {false, true}) {
           // Heads of which one block has all at once, and more than that.
           for (const head_shape h : {head_shape{4, 2, head_dim, elements_of(type)},
-                                     head_shape{40, 8, head_dim, elements_of(type)}}) {
+                                     head_shape{40, 8, head_dim, elements_of(type), true}}) {
             CAPTURE(head_dim, name(type), bias, norm, h.heads);
-            scene(r, type, h, bias, norm).check(*d);
+            scene(r, type, h, {bias, norm}).check(*d);
           }
         }
+  for (int round = 0; round < 96; ++round) {
+    constexpr std::uint32_t sizes[] = {16, 32, 64, 96, 128, 256};
+    const std::uint32_t head_dim = sizes[round % 6], half = head_dim / 2;
+    variant is{pick(r, 0, 1) == 1, pick(r, 0, 3) > 0, pick(r, 0, 1) == 1};
+    is.norms = static_cast<head_norms>(pick(r, 1, 3));
+    if (is.norms == head_norms::row) is.centred = false;
+    if (pick(r, 0, 1)) is.rest = pick(r, 0, 1) ? half / 2 : pick(r, 1, half - 1);
+    if (pick(r, 0, 1)) is.growth = 0.3f;
+    const dtype type = round % 2 ? dtype::f16 : dtype::bf16;
+    const head_shape h{pick(r, 1, 3) * 8, 4, head_dim, elements_of(type), pick(r, 0, 1) == 1};
+    CAPTURE(round, head_dim, name(type), is.bias, is.norm, is.centred, static_cast<int>(is.norms), is.rest,
+            is.growth);
+    scene s(r, type, h, is);
+    for (std::size_t row = 0; row < s.rows(); ++row)
+      for (std::uint32_t i = half - is.rest; i < half; ++i)
+        s.cos[row * half + i] = 1, s.sin[row * half + i] = 0;
+    s.check(*d);
+  }
   CHECK(d->fault == "");
 }
 

@@ -56,7 +56,8 @@ result<std::vector<std::string>> strip_wrapper(checkpoint& all, const family& f)
                 "config.json");
   }
   for (const auto& [name, count] : left)
-    notes.push_back(fmt::format("{} tensors '{}…' are not of the text model and are passed over", count, name));
+    notes.push_back(
+        fmt::format("{} tensors '{}…' are not of the text model and are passed over", count, name));
   return notes;
 }
 

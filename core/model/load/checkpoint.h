@@ -84,8 +84,8 @@ class checkpoint {
   result<void> rename(const std::function<std::string(std::string_view)>& name_of);
 
   // Says that rows of a tensor's heads alternate (stored_tensor::paired_heads). A tensor [heads, head_dim]
-  // becomes the vector of its elements. Error: not_supported for a converted tensor; bad_file for a shape that
-  // is no whole number of such heads. No effect if there is no tensor of this name.
+  // becomes the vector of its elements. Error: not_supported for a converted tensor; bad_file for a shape
+  // that is no whole number of such heads. No effect if there is no tensor of this name.
   result<void> pair_rows(std::string_view name, std::uint32_t heads, std::uint32_t rows);
 
   // Null if there is no tensor of this name.

@@ -91,8 +91,7 @@ result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std:
   const u64 slice = 4u << 20;
   for (u64 at = 0; at < p.elements; at += slice) {
     const u64 count = std::min(slice, p.elements - at);
-    if (auto ok = read_some(from, p, type, at, count, to + kernels::bytes_of(type, at)); !ok)
-      return ok;
+    if (auto ok = read_some(from, p, type, at, count, to + kernels::bytes_of(type, at)); !ok) return ok;
     moved(kernels::bytes_of(type, count));
   }
   return {};

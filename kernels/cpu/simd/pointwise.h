@@ -50,7 +50,7 @@ WEIR_INLINE float sum_over(const float* x, std::size_t width, const F& f) {
   std::size_t i = 0;
   for (; i + chains * lanes <= width; i += chains * lanes)
     WEIR_UNROLL
-    for (std::size_t c = 0; c < chains; ++c) sums[c] += f(load_f32(x + i + c * lanes));
+  for (std::size_t c = 0; c < chains; ++c) sums[c] += f(load_f32(x + i + c * lanes));
   for (; i + lanes <= width; i += lanes) sums[0] += f(load_f32(x + i));
   if (i < width) {
     vec rest = f(load_part<dtype::f32>(x, i, width - i));
@@ -70,7 +70,8 @@ void norm_row(const float* x, const float* weight, const float* bias, float* out
   const float scale = 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + eps);
   if (!centred && !bias)
     return map(
-        out, width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
+        out,
+        width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
   map(
       out, width, [&](const auto& at) __attribute__((always_inline)) {
         const vec v = (at(x) - mean) * scale * at(weight);
@@ -115,8 +116,9 @@ void activate_as(const float* gate, const float* up, float* out, std::size_t cou
     return map(
         out, count, [&](const auto& at) __attribute__((always_inline)) { return activated(kind, at(gate)); });
   map(
-      out, count,
-      [&](const auto& at) __attribute__((always_inline)) { return activated(kind, at(gate)) * at(up); });
+      out, count, [&](const auto& at) __attribute__((always_inline)) {
+        return activated(kind, at(gate)) * at(up);
+      });
 }
 
 void activate_row(activation kind, const float* gate, const float* up, float* out, std::size_t count) {
@@ -132,7 +134,8 @@ void activate_row(activation kind, const float* gate, const float* up, float* ou
 
 void sigmoid_mul_row(float* x, const float* gate, std::size_t count) {
   map(
-      x, count, [&](const auto& at) __attribute__((always_inline)) { return sigmoid_share(at(x), -at(gate)); });
+      x,
+      count, [&](const auto& at) __attribute__((always_inline)) { return sigmoid_share(at(x), -at(gate)); });
 }
 
 void add_row(float* x, const float* y, std::size_t count, float factor) {
@@ -148,8 +151,9 @@ void soft_cap_row(float* x, std::size_t count, float factor, float cap) {
     return map(
         x, count, [&](const auto& at) __attribute__((always_inline)) { return factor * at(x); });
   map(
-      x, count,
-      [&](const auto& at) __attribute__((always_inline)) { return cap * tanh_of(factor * at(x) / cap); });
+      x, count, [&](const auto& at) __attribute__((always_inline)) {
+        return cap * tanh_of(factor * at(x) / cap);
+      });
 }
 
 }  // namespace

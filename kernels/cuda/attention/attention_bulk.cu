@@ -33,7 +33,7 @@ class compute_warp {
         group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
 
   __device__ __forceinline__ void run() {
-    const float log2_scale = g.a.rule.scale * 1.44269504f;
+    float unit = 0;
     queries<pages, head_dim> q;
     for (int used = 0;; ++used) {
       const int stage = used % stages;
@@ -44,6 +44,7 @@ class compute_warp {
       const auto* cos = reinterpret_cast<const float*>(slot + shape.queries + 2 * shape.row);
       const float* sin = cos + head_dim / 2;
       if (c.begins) {
+        unit = score_unit(g, c.position);
         q.load(g, static_cast<std::uint32_t>(c.of.head), reinterpret_cast<const element*>(slot), cos, sin,
                lane);
         m.clear();
@@ -54,15 +55,15 @@ class compute_warp {
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
           fresh_numbers<pages, head_dim> fresh;
-          fresh.load(fresh_row(key, key + head_dim, cos, sin), lane);
+          fresh.load(g, fresh_row(key, key + head_dim, cos, sin), lane);
           fresh.template lay<page_tokens>(g, static_cast<std::uint32_t>(c.of.head), c.position, c.page, page,
                                           r.rooms[warp], lane);
           // Orders the accesses above before a later bulk copy that overwrites the stage.
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
-        m.template add<page_tokens>(q, shared_address(page), warp * piece_tokens, c.at + warp, seen,
-                                    log2_scale, lane);
+        m.template add<page_tokens>(q, shared_address(page), warp * piece_tokens, c.at + warp, seen, unit,
+                                    g.a.rule.cap, lane);
       }
       barrier_arrive_warp(shared_address(&r.empty[stage]));
       if (!c.ends) continue;

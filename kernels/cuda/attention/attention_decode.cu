@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   }
   wait_for_previous();
   fresh_numbers<pages, head_dim> fresh;
-  if (lays) fresh.load(fresh_row(g, row, kv_head), lane);
+  if (lays) fresh.load(g, fresh_row(g, row, kv_head), lane);
   queries<pages, head_dim> q;
   q.load(g, row, kv_head, lane);
   // The next kernel starts only now, since its loads would delay these.
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   wait_for(loaded);
   let_next_start();
 
-  const float log2_scale = g.a.rule.scale * 1.44269504f;
+  const float unit = score_unit(g, item.position);
   attention_sums<pages, head_dim> m;
   m.clear();
   int stage = 0;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       fresh.lay(g, kv_head, seen.to, last_page, keys, room, lane);
       __syncwarp();
     }
-    m.add(q, shared_address(keys), 0, at, seen, log2_scale, lane);
+    m.add(q, shared_address(keys), 0, at, seen, unit, g.a.rule.cap, lane);
     __syncwarp();
     ask(stage);
     stage = (stage + 1) % stages;

@@ -35,8 +35,8 @@ template <page_type pages, int head_dim>
 class fresh_numbers {
  public:
   // Begins to read them.
-  __device__ __forceinline__ void load(const fresh_row& from, int lane) {
-    key_.load(from.key, from.cos, from.sin, lane);
+  __device__ __forceinline__ void load(const decode_args& g, const fresh_row& from, int lane) {
+    key_.load(from.key, from.cos, from.sin, g.t.rest, lane);
 #pragma unroll
     for (int r = 0; r < rounds; ++r)
       if (lane * 2 + r * 64 < head_dim)
@@ -93,7 +93,7 @@ class fresh_numbers {
     const head_shape& h = g.a.heads;
     const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
     const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
-    key_.turn(g.a.type, key_bias, g.t.k_norm, g.t.eps, lane, [&](int i, float2 a, float2 b) {
+    key_.turn(g.a.type, key_bias, g.t.k_norm, g.t.eps, g.t.rest, lane, [&](int i, float2 a, float2 b) {
       put(false, i, a);
       put(false, head_dim / 2 + i, b);
     });

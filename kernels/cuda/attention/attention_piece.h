@@ -14,6 +14,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/warp.h"
 #include "kernels/cuda/layers.h"
+#include "kernels/cuda/pages/head_order.h"
 #include "kernels/cuda/pages/page_products.h"
 #include "kernels/cuda/pages/page_turn.h"
 
@@ -37,6 +38,15 @@ struct decode_args {
 
 // Launches the attention of rows that are listed (attention_bulk.cu). REQUIRES: bulk_blocks() > 0, g.v.listed
 void bulk_attention(device& d, const decode_args& g);
+
+// What the products of a row's queries and keys are multiplied by: scores are then in units of log2, or where
+// they are bounded (attention_rule::cap) tanh of them is still to be taken (attention_sums::add). Queries
+// that are not fresh have grown already (rotary_args::growth).
+__device__ __forceinline__ float score_unit(const decode_args& g, int position) {
+  const attention_rule& rule = g.a.rule;
+  const float scale = g.fresh ? rule.scale_at(static_cast<std::uint32_t>(position)) : rule.scale;
+  return rule.cap == 0 ? scale * 1.44269504f : scale / rule.cap;
+}
 
 // The positions that a row attends to: [from, to], `to` being its own.
 struct seen_tokens {
@@ -114,8 +124,11 @@ struct queries {
     for (int upper = 0; upper < 2; ++upper) {
       const int line = lane / 4 + upper * 8;
       const element* head = from + min(line, group - 1) * head_dim;
-      if (upper * 8 < group && g.fresh)
-        load_turned(g, kv_head * group + min(line, group - 1), head, cos, sin, upper, lane);
+      const auto index = static_cast<std::uint32_t>(kv_head * group + min(line, group - 1));
+      if (upper * 8 < group && g.fresh && g.t.rest == 0)
+        load_turned<false>(g, index, head, cos, sin, upper, lane);
+      else if (upper * 8 < group && g.fresh)
+        load_turned<true>(g, index, head, cos, sin, upper, lane);
       else if (upper * 8 < group)
         load_plain(g.a.type, head, upper, lane);
 #pragma unroll
@@ -136,10 +149,16 @@ struct queries {
 
   // Loads one head's queries and applies bias, norm and rotary embedding, as rotary.h does. The four lanes
   // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
-  // lane (takes_fresh).
+  // lane (takes_fresh). `in_parts`: only a part of the head turns (rotary_args::rest).
+  template <bool in_parts>
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
                                               const float* cos, const float* sin, int upper, int lane) {
     constexpr int half = pairs / 2;
+    // Where pair u is in memory.
+    const auto at = [&](int u) {
+      const int i = pair_at<pages>(u, lane);
+      return in_parts ? number_at(i, head_dim / 2, head_dim / 2 - static_cast<int>(g.t.rest)) : i;
+    };
     // All reads begin before the first branch, which would hold up those behind it; those of angles only
     // where there are registers for them.
     std::uint32_t raw[pairs];
@@ -152,8 +171,7 @@ struct queries {
       }
     };
 #pragma unroll
-    for (int u = 0; u < pairs; ++u)
-      raw[u] = *reinterpret_cast<const std::uint32_t*>(from + pair_at<pages>(u, lane));
+    for (int u = 0; u < pairs; ++u) raw[u] = *reinterpret_cast<const std::uint32_t*>(from + at(u));
     if constexpr (head_dim <= 128) load_angles();
 #pragma unroll
     for (int u = 0; u < pairs; ++u)
@@ -162,8 +180,8 @@ struct queries {
       const float* bias = g.t.bias + head * head_dim;
 #pragma unroll
       for (int u = 0; u < pairs; ++u) {
-        v[u].x += bias[pair_at<pages>(u, lane)];
-        v[u].y += bias[pair_at<pages>(u, lane) + 1];
+        v[u].x += bias[at(u)];
+        v[u].y += bias[at(u) + 1];
       }
     }
     if (g.t.q_norm) {
@@ -175,8 +193,8 @@ struct queries {
       const float scale = rsqrtf(squares / head_dim + g.t.eps);
 #pragma unroll
       for (int u = 0; u < pairs; ++u) {
-        v[u].x *= scale * g.t.q_norm[pair_at<pages>(u, lane)];
-        v[u].y *= scale * g.t.q_norm[pair_at<pages>(u, lane) + 1];
+        v[u].x *= scale * g.t.q_norm[at(u)];
+        v[u].y *= scale * g.t.q_norm[at(u) + 1];
       }
     }
     if constexpr (head_dim > 128) load_angles();
@@ -211,14 +229,21 @@ struct attention_sums {
 
   // Adds piece `at`, of which positions outside `seen` are masked. `stage` is the shared-memory address of a
   // stage that holds the keys of `tokens` tokens and then their values (head_bytes); the piece begins at its
-  // token `first`. `log2_scale` is the attention's scale times log2(e).
+  // token `first`. `unit` is score_unit(), and `cap` attention_rule::cap.
   template <int tokens = piece_tokens>
   __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t stage, int first,
-                                      int at, const seen_tokens& seen, float log2_scale, int lane) {
+                                      int at, const seen_tokens& seen, float unit, float cap, int lane) {
     float scores[2][4] = {};
     const std::uint32_t keys = stage + first * panel_units(row_units(pages, head_dim)) * 16;
     const std::uint32_t scales = stage + tokens * head_dim + first * 2;  // of q8
     multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, scales, lane);
+    if (cap != 0) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) scores[n][j] = cap * tanh_quick(scores[n][j] * unit);
+      unit = 1.44269504f;
+    }
     // Only the first and the last piece may have tokens that the row does not attend to.
     const bool edge = at * piece_tokens < seen.from || (at + 1) * piece_tokens - 1 > seen.to;
     float most[2] = {largest[0], largest[1]};
@@ -226,7 +251,7 @@ struct attention_sums {
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        scores[n][j] *= log2_scale;
+        scores[n][j] *= unit;
         if (edge) {
           const int token = at * piece_tokens + n * 8 + lane % 4 * 2 + j % 2;
           if (token < seen.from || token > seen.to) scores[n][j] = -INFINITY;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/warp.h"
 #include "kernels/cuda/pages/page_products.h"
 #include "kernels/cuda/pages/page_turn.h"
 
@@ -74,7 +75,8 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   const auto from_of = [&](int p) { return a.rule.first_seen(p); };
   const int first_page = from_of(b.position) / page_tokens;
   const int last_page = (b.position + b.rows - 1) / page_tokens;
-  const float log2_scale = a.rule.scale * 1.44269504f;
+  const float log2_scale = (a.rule.cap == 0 ? a.rule.scale : a.rule.cap) * 1.44269504f;
+  const float to_cap = a.rule.cap == 0 ? 0.0f : a.rule.scale / a.rule.cap;
 
   float result[pairs][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
@@ -93,6 +95,11 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 
     float scores[tiles][4] = {};
     multiply_keys<type, head_dim, page_tokens>(scores, q, key_at, key_at + page_tokens * head_dim, lane);
+    if (to_cap != 0)
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) scores[n][j] = tanh_quick(scores[n][j] * to_cap);
     // Only pages with a token that some line does not attend to are masked token by token.
     const bool edge =
         (page + 1) * page_tokens - 1 > b.position || page * page_tokens < from_of(b.position + b.rows - 1);

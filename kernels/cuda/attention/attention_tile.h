@@ -2,8 +2,9 @@
 // context, and the arithmetic of one tile.
 //
 // A line is one query head of one row. A block has 128 lines, 64 for each of two consumer warpgroups, which
-// compute; a third warpgroup loads. A tile is 128 tokens, two pages of one key head. Grid: x is the key head,
-// y the prefill_block, z the part of the context; the parts of a context are one cluster.
+// compute; a third warpgroup loads. A tile is 128 tokens, two pages of one key head, or for heads of 256 one
+// page. Grid: x is the key head, y the prefill_block, z the part of the context; the parts of a context are
+// one cluster.
 //
 // A consumer thread computes two lines: line 16 * warp + lane / 4 of its warpgroup, and the line 8 behind
 // that. Its s[i] is the score of line i / 2 % 2 of the two and of the tile's token i / 4 * 8 + lane % 4 * 2 +
@@ -17,45 +18,59 @@
 
 namespace weir::kernels::cuda {
 
-// lines: lines of a block. tile: tokens of a tile. stages: of the ring of keys, and of the ring of values.
-constexpr int lines = 128, tile = 2 * page_tokens, stages = 2;
+// lines: lines of a block. stages: of the ring of keys, and of the ring of values.
+constexpr int lines = 128, stages = 2;
+// The pages of a tile, and its tokens.
+template <int head_dim>
+constexpr int tile_pages = head_dim > 128 ? 1 : 2;
+template <int head_dim>
+constexpr int tile = tile_pages<head_dim>* page_tokens;
 // consumers: threads that compute. loaders: threads that load, of which the codes of q8 need more. threads:
 // all threads of a block.
 constexpr int consumers = 256;
-template <page_type pages>
-constexpr int loaders = pages == page_type::q8 ? 256 : 128;
-template <page_type pages>
-constexpr int threads = consumers + loaders<pages>;
-constexpr int panel_bytes = lines * 128;  // 64 columns (128 bytes) of 128 lines, or of 128 tokens
-static_assert(tile == lines);
-
-// The bytes of a block's queries, of the keys of a tile, or of its values: all panels.
+template <page_type pages, int head_dim>
+constexpr int loaders = pages == page_type::q8&& head_dim <= 128 ? 256 : 128;
+template <page_type pages, int head_dim>
+constexpr int threads = consumers + loaders<pages, head_dim>;
+// A panel is 64 columns (128 bytes) of all lines, or of the tokens of a tile.
+constexpr int query_panel_bytes = lines * 128;
 template <int head_dim>
-constexpr int tile_bytes = head_dim / 64 * panel_bytes;
+constexpr int panel_bytes = tile<head_dim> * 128;
+
+// The bytes of a block's queries, and of the keys of a tile, or of its values: all panels.
+template <int head_dim>
+constexpr int query_bytes = head_dim / 64 * query_panel_bytes;
+template <int head_dim>
+constexpr int tile_bytes = head_dim / 64 * panel_bytes<head_dim>;
 
 // The bytes of a tile of keys, or of values, as pages of bytes have them.
 template <page_type pages, int head_dim>
-constexpr int stored_bytes = 2 * head_bytes(pages, head_dim, page_tokens);
+constexpr int stored_bytes = tile_pages<head_dim>* head_bytes(pages, head_dim, page_tokens);
 
 // The ring of stored tiles of pages of bytes (attention_widen.h). A slot has the keys of a tile and then its
 // values, or one of the two where two slots of both do not fit. slot_tiles: 2 or 1. stored_slots: how many.
 template <page_type pages, int head_dim>
-constexpr int slot_tiles = (pages == page_type::q8 && head_dim == 128) ? 1 : 2;
+constexpr int slot_tiles = head_dim > 128 || (pages == page_type::q8 && head_dim == 128) ? 1 : 2;
 template <page_type pages, int head_dim>
-constexpr int stored_slots = number_bytes(pages) == 2 ? 0 : 4 - slot_tiles<pages, head_dim>;  // 2 or 3
+constexpr int stored_slots = number_bytes(pages) == 2 ? 0
+                             : head_dim > 128         ? 2
+                                                      : 4 - slot_tiles<pages, head_dim>;  // 2 or 3
 template <page_type pages, int head_dim>
 constexpr int slot_bytes = slot_tiles<pages, head_dim> * stored_bytes<pages, head_dim>;
 
 // The bytes of shared memory: queries, the ring of keys, the ring of values, with pages of bytes the ring of
-// stored tiles, and barriers. For the join of a cluster the sums of each line lie over the rings of keys and
+// stored tiles, and barriers. For the join of a cluster the sums of each line lie over queries, keys and
 // values: [lines, sum_stride] floats, then each line's largest score and total.
 template <page_type pages, int head_dim>
-constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8 +
-                                     stored_slots<pages, head_dim> * (slot_bytes<pages, head_dim> + 8);
+constexpr std::size_t shared_bytes = query_bytes<head_dim> + 2 * stages* tile_bytes<head_dim> +
+                                     4 * stages * 8 +
+                                     stored_slots<pages, head_dim>*(slot_bytes<pages, head_dim> + 8);
+static_assert(shared_bytes<page_type::q8, 256> <= 227 << 10);
 template <int head_dim>
 constexpr int sum_stride = head_dim + 4;  // in floats; 4 of them are padding
-static_assert(lines * (sum_stride<128> + 2) * 4 <= 2 * stages * tile_bytes<128>);
-static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
+template <int head_dim>
+constexpr int sum_bytes = lines*(sum_stride<head_dim> + 2) * 4;
+static_assert(sum_bytes<256> <= query_bytes<256> + 2 * stages * tile_bytes<256>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -71,7 +86,7 @@ template <page_type pages, int head_dim>
 __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   rings r;
   r.queries = shared;
-  r.keys = r.queries + tile_bytes<head_dim>;
+  r.keys = r.queries + query_bytes<head_dim>;
   r.values = r.keys + stages * tile_bytes<head_dim>;
   r.stored = r.values + stages * tile_bytes<head_dim>;
   r.key_full = r.stored + stored_slots<pages, head_dim> * slot_bytes<pages, head_dim>;
@@ -82,8 +97,8 @@ __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   return r;
 }
 
-// What a block computes: tiles [begin, end) for the rows of `b`. Tile t is the sequence's pages first_page +
-// 2 * t and the one behind it. first_page and last_page are the first and the last page that a row of `b`
+// What a block computes: tiles [begin, end) for the rows of `b`. Tile t begins with the sequence's page
+// first_page + t * tile_pages. first_page and last_page are the first and the last page that a row of `b`
 // attends to.
 struct part {
   prefill_block b;
@@ -94,6 +109,7 @@ struct part {
 };
 
 // The part of this block, by its index in the grid.
+template <int head_dim>
 __device__ __forceinline__ part part_of(const rows_view& v, const attention_args& a) {
   part p;
   p.b = v.blocks[blockIdx.y];
@@ -101,7 +117,8 @@ __device__ __forceinline__ part part_of(const rows_view& v, const attention_args
   p.rule = a.rule;
   p.first_page = p.from_of(p.b.position) / page_tokens;
   p.last_page = (p.b.position + p.b.rows - 1) / page_tokens;
-  const int tiles = (p.last_page - p.first_page + 2) / 2, parts = static_cast<int>(gridDim.z);
+  constexpr int of_tile = tile_pages<head_dim>;
+  const int tiles = (p.last_page - p.first_page + of_tile) / of_tile, parts = static_cast<int>(gridDim.z);
   p.begin = tiles * static_cast<int>(blockIdx.z) / parts;
   p.end = tiles * (static_cast<int>(blockIdx.z) + 1) / parts;
   return p;
@@ -117,10 +134,18 @@ struct running {
 // Replaces the scores `s` of tile `t` by their exponentials relative to the running maximum, which it updates
 // in `w` with the totals; tokens that a line does not attend to become 0. `shrink` is set to the factor, for
 // each of the two lines, by which the sums of the tiles before must be multiplied. `log2_scale` is the
-// attention's scale times log2(e).
-__device__ __forceinline__ void take_exponentials(float (&s)[tile / 2], running& w, const part& p, int t,
-                                                  float log2_scale, float (&shrink)[2]) {
-  const int lane = static_cast<int>(threadIdx.x % 32), token = (p.first_page + t * 2) * page_tokens;
+// attention's scale times log2(e). Scores that are bounded stay in the units of the others.
+template <int head_dim>
+__device__ __forceinline__ void take_exponentials(float (&s)[tile<head_dim> / 2], running& w, const part& p,
+                                                  int t, float log2_scale, float (&shrink)[2]) {
+  constexpr int tile = cuda::tile<head_dim>;
+  const int lane = static_cast<int>(threadIdx.x % 32),
+            token = (p.first_page + t * tile_pages<head_dim>)*page_tokens;
+  if (p.rule.cap != 0) {
+    const float bound = p.rule.cap / p.rule.scale, by = p.rule.scale / p.rule.cap;
+#pragma unroll
+    for (float& x : s) x = bound * tanh_quick(x * by);
+  }
   // Only tiles with a token that some line does not attend to are masked token by token.
   if (token + tile - 1 > p.b.position || token < p.from_of(p.b.position + p.b.rows - 1)) {
     const int from[2] = {p.from_of(w.position[0]), p.from_of(w.position[1])};
@@ -150,34 +175,35 @@ __device__ __forceinline__ void take_exponentials(float (&s)[tile / 2], running&
 }
 
 // Rounds exponentials to elements, in the layout of the register operand of multiply_values.
-template <dtype type>
-__device__ __forceinline__ void pack(const float (&s)[tile / 2], std::uint32_t (&p)[tile / 4]) {
+template <dtype type, int count>
+__device__ __forceinline__ void pack(const float (&s)[2 * count], std::uint32_t (&p)[count]) {
 #pragma unroll
-  for (int i = 0; i < tile / 4; ++i) p[i] = pair_of<type>(s[2 * i], s[2 * i + 1]);
+  for (int i = 0; i < count; ++i) p[i] = pair_of<type>(s[2 * i], s[2 * i + 1]);
 }
 
 // Begins s = Q · Kᵀ for the 64 lines whose queries are at `queries` and the tile whose keys are at `keys`,
 // both shared-memory addresses. The products are asynchronous, as one group (wgmma.h).
 template <dtype type, int head_dim>
-__device__ __forceinline__ void multiply_keys(float (&s)[tile / 2], std::uint32_t queries,
+__device__ __forceinline__ void multiply_keys(float (&s)[tile<head_dim> / 2], std::uint32_t queries,
                                               std::uint32_t keys) {
-  const std::uint64_t a = panels_at(queries, panel_bytes), b = panels_at(keys, panel_bytes);
+  constexpr int of_keys = panel_bytes<head_dim>;
+  const std::uint64_t a = panels_at(queries, query_panel_bytes), b = panels_at(keys, of_keys);
 #pragma unroll
-  for (int k = 0; k < head_dim / 16; ++k) {
-    const std::uint64_t step = k / 4 * (panel_bytes >> 4) + k % 4 * 2;
-    multiply_ss<type>(s, a + step, b + step, k != 0);
-  }
+  for (int k = 0; k < head_dim / 16; ++k)
+    multiply_ss<type>(s, a + (k / 4 * (query_panel_bytes >> 4) + k % 4 * 2),
+                      b + (k / 4 * (of_keys >> 4) + k % 4 * 2), k != 0);
   products_end_group();
 }
 
 // Begins o += P · V, asynchronously as one group, for the exponentials `p` of 64 lines and the tile whose
 // values are at `values`.
 template <dtype type, int head_dim>
-__device__ __forceinline__ void multiply_values(float (&o)[head_dim / 2], const std::uint32_t (&p)[tile / 4],
+__device__ __forceinline__ void multiply_values(float (&o)[head_dim / 2],
+                                                const std::uint32_t (&p)[tile<head_dim> / 4],
                                                 std::uint32_t values) {
-  const std::uint64_t b = panels_at(values, panel_bytes);
+  const std::uint64_t b = panels_at(values, panel_bytes<head_dim>);
 #pragma unroll
-  for (int k = 0; k < tile / 16; ++k) multiply_rs<type>(o, p + 4 * k, b + k * 128);
+  for (int k = 0; k < tile<head_dim> / 16; ++k) multiply_rs<type>(o, p + 4 * k, b + k * 128);
   products_end_group();
 }
 

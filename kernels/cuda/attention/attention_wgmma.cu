@@ -24,27 +24,30 @@ namespace {
 // attends to the second copy, but a tile must hold numbers everywhere, because 0 times NaN is NaN.
 template <int head_dim>
 __device__ void ask(const rows_view& v, const attention_args& a, const part& p, const rings& r) {
-  constexpr int panels = head_dim / 64, half = panel_bytes / 2;
+  constexpr int panels = head_dim / 64, of_tile = tile_pages<head_dim>,
+                part_bytes = panel_bytes<head_dim> / of_tile;  // of a page in a panel
   const int lane = static_cast<int>(threadIdx.x % 32);
   std::int32_t ids = 0;
   for (int t = p.begin; t < p.end; ++t) {
-    const int n = t - p.begin, stage = n % stages, slot = n * 2 % 32;
+    const int n = t - p.begin, stage = n % stages, slot = n * of_tile % 32;
     const std::uint32_t parity = n / stages % 2 ^ 1;
-    if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
-    const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
+    if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * of_tile + lane, p.last_page)];
+    std::int32_t page[of_tile];
+#pragma unroll
+    for (int i = 0; i < of_tile; ++i) page[i] = __shfl_sync(~0u, ids, slot + i);
     if (lane != 0) continue;
     const auto load = [&](const unsigned char* from, std::uint32_t to, std::uint32_t full,
                           std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
+      for (int i = 0; i < of_tile; ++i) {
         const unsigned char* at =
             from + (std::size_t(page[i]) * a.heads.kv_heads + blockIdx.x) * a.heads.page_bytes();
 #pragma unroll
         for (int panel = 0; panel < panels; ++panel)
-          copy_bulk(to + stage * tile_bytes<head_dim> + panel * panel_bytes + i * half, at + panel * half,
-                    half, full + stage * 8);
+          copy_bulk(to + stage * tile_bytes<head_dim> + panel * panel_bytes<head_dim> + i * part_bytes,
+                    at + panel * part_bytes, part_bytes, full + stage * 8);
       }
     };
     load(a.pages.keys, r.keys, r.key_full, r.key_free);
@@ -80,8 +83,8 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
   constexpr int bytes = tile_bytes<head_dim>;
   const bool tells = threadIdx.x % 32 == 0;  // one lane arrives at barriers for its warp
   const std::uint32_t queries = r.queries + group_of_warps * 64 * 128;
-  float s[tile / 2], shrink[2];
-  std::uint32_t weights[tile / 4];
+  float s[tile<head_dim> / 2], shrink[2];
+  std::uint32_t weights[tile<head_dim> / 4];
 #pragma unroll
   for (float& x : o) x = 0;
   if (p.begin == p.end) return;
@@ -91,7 +94,7 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
   multiply_keys<type, head_dim>(s, queries, r.keys);
   wait_products<0>(s);
   if (tells) barrier_arrive(r.key_free);
-  take_exponentials(s, w, p, p.begin, log2_scale, shrink);
+  take_exponentials<head_dim>(s, w, p, p.begin, log2_scale, shrink);
   pack<type>(s, weights);
   int stage = 0;
   std::uint32_t parity = 0;  // of `stage`
@@ -105,7 +108,7 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
     multiply_values<type, head_dim>(o, weights, r.values + stage * bytes);
     wait_products<1>(s);
     if (tells) barrier_arrive(r.key_free + next * 8);
-    take_exponentials(s, w, p, t, log2_scale, shrink);
+    take_exponentials<head_dim>(s, w, p, t, log2_scale, shrink);
     wait_products<0>(o);
     if (tells) barrier_arrive(r.value_free + stage * 8);
 #pragma unroll
@@ -207,17 +210,18 @@ __device__ void write(const attention_args& a, const part& p, const running& w,
 #endif
 
 template <page_type pages, int head_dim>
-__global__ void __launch_bounds__(threads<pages>, 1) wgmma_kernel(rows_view v, attention_args a) {
+__global__ void __launch_bounds__(threads<pages, head_dim>, 1) wgmma_kernel(rows_view v, attention_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr bool widens = number_bytes(pages) == 1;
-  const part p = part_of(v, a);
+  constexpr int loaders = cuda::loaders<pages, head_dim>;
+  const part p = part_of<head_dim>(v, a);
   if (p.b.rows == 0) return;
   const rings r = rings_at<pages, head_dim>(shared_address(shared));
   if (threadIdx.x == 0) {
     for (int i = 0; i < stages; ++i) {
-      barrier_init(r.key_full + i * 8, widens ? loaders<pages> / 32 * warp_arrivals : 1);
-      barrier_init(r.value_full + i * 8, widens ? loaders<pages> / 32 * warp_arrivals : 1);
+      barrier_init(r.key_full + i * 8, widens ? loaders / 32 * warp_arrivals : 1);
+      barrier_init(r.value_full + i * 8, widens ? loaders / 32 * warp_arrivals : 1);
       barrier_init(r.key_free + i * 8, consumers / 32);
       barrier_init(r.value_free + i * 8, consumers / 32);
     }
@@ -228,7 +232,7 @@ __global__ void __launch_bounds__(threads<pages>, 1) wgmma_kernel(rows_view v, a
   let_next_start();
   const int group_of_warps = static_cast<int>(threadIdx.x / 128);
   if (group_of_warps >= consumers / 128) {
-    keep_registers<loaders<pages> == 256 ? 48 : widens ? 56 : 24>();
+    keep_registers<loaders == 256 ? 48 : widens ? 56 : 24>();
     wait_for_previous();
     if constexpr (widens)
       widening_loader<pages, head_dim>(v, a, p, r, static_cast<int>(threadIdx.x) - consumers).load();
@@ -239,7 +243,7 @@ __global__ void __launch_bounds__(threads<pages>, 1) wgmma_kernel(rows_view v, a
       cluster_barrier();
     }
   } else {
-    take_registers<loaders<pages> == 256 ? 208 : widens ? 224 : 240>();
+    take_registers<loaders == 256 ? 208 : widens ? 224 : 240>();
     wait_for_previous();
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;
@@ -254,10 +258,10 @@ __global__ void __launch_bounds__(threads<pages>, 1) wgmma_kernel(rows_view v, a
     if (gridDim.z == 1) {
       write<pages, head_dim>(a, p, w, o, line);
     } else {
-      named_barrier(3, consumers);  // no warp reads the rings any more
-      leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
+      named_barrier(3, consumers);  // no warp reads queries or rings any more
+      leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared));
       cluster_barrier();
-      join<pages, head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
+      join<pages, head_dim>(a, p, r.queries, static_cast<int>(threadIdx.x));
       cluster_barrier();  // no block reads this block's shared memory any more
     }
   }
@@ -272,7 +276,7 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   if (known >= 0) return static_cast<std::uint32_t>(known);
   cudaLaunchConfig_t how{};
   how.gridDim = dim3(1, 1, parts);
-  how.blockDim = dim3(threads<pages>);
+  how.blockDim = dim3(threads<pages, head_dim>);
   how.dynamicSmemBytes = shared_bytes<pages, head_dim>;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -292,7 +296,7 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
 template <page_type pages, int head_dim>
 std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
   if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;
-  const std::uint32_t tiles = (context + tile - 1) / tile;
+  const std::uint32_t tiles = (context + tile<head_dim> - 1) / tile<head_dim>;
   std::uint32_t best = 1, least = tiles + 3;
   for (std::uint32_t parts = 2; parts <= 8 && 2 * parts <= tiles; ++parts) {
     const std::uint32_t at_once = clusters_at_once<pages, head_dim>(d, parts);
@@ -307,22 +311,24 @@ template <page_type pages, int head_dim>
 void start(device& d, const rows_view& v, const attention_args& a) {
   allow_shared(d, wgmma_kernel<pages, head_dim>, shared_bytes<pages, head_dim>);
   if (d.failed()) return;
-  const std::uint32_t seen = a.rule.window != 0 ? std::min(v.context, a.rule.window + tile) : v.context;
+  const std::uint32_t seen =
+      a.rule.window != 0 ? std::min(v.context, a.rule.window + tile<head_dim>) : v.context;
   const std::uint32_t parts = parts_for<pages, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
   launch_clusters(d, wgmma_kernel<pages, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
-                  dim3(1, 1, parts), threads<pages>, shared_bytes<pages, head_dim>, v, a);
+                  dim3(1, 1, parts), threads<pages, head_dim>, shared_bytes<pages, head_dim>, v, a);
 }
 
 }  // namespace
 
 bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h) {
-  return d.path == code_path::hopper && !d.deterministic && (h.head_dim == 64 || h.head_dim == 128) &&
-         v.block_lines == lines;
+  return d.path == code_path::hopper && !d.deterministic &&
+         (h.head_dim == 64 || h.head_dim == 128 || h.head_dim == 256) && v.block_lines == lines;
 }
 
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a) {
   with_page_type(a.heads.pages, [&](auto pages) {
     if (a.heads.head_dim == 64) return start<pages, 64>(d, v, a);
+    if (a.heads.head_dim == 256) return start<pages, 256>(d, v, a);
     start<pages, 128>(d, v, a);
   });
 }

@@ -14,8 +14,9 @@ namespace weir::kernels::cuda {
 template <page_type pages, int head_dim>
 class widening_loader {
   static constexpr int units = head_dim / 16;  // of a token's row as it is stored
-  static constexpr int bytes = stored_bytes<pages, head_dim>, in_slot = slot_tiles<pages, head_dim>,
-                       slots = stored_slots<pages, head_dim>;
+  static constexpr int bytes = stored_bytes<pages, head_dim>,
+                       page_bytes = head_bytes(pages, head_dim, page_tokens),
+                       in_slot = slot_tiles<pages, head_dim>, slots = stored_slots<pages, head_dim>;
 
  public:
   __device__ __forceinline__ widening_loader(const rows_view& view, const attention_args& args,
@@ -43,7 +44,7 @@ class widening_loader {
               (keys ? r.key_free : r.value_free) + stage * 8, (keys ? r.key_full : r.value_full) + stage * 8,
               n / stages % 2 ^ 1);
       }
-      named_barrier(4, loaders<pages>);  // no warp reads the slot any more
+      named_barrier(4, loaders<pages, head_dim>);  // no warp reads the slot any more
       if (i + slots < rounds) ask(i + slots);
     }
   }
@@ -53,21 +54,24 @@ class widening_loader {
   // last tile of one page has that page twice.
   __device__ __forceinline__ void ask(int i) {
     if (thread >= 32) return;
-    const int n = i * in_slot / 2, slot = n * 2 % 32;
+    constexpr int of_tile = tile_pages<head_dim>;
+    const int n = i * in_slot / 2, slot = n * of_tile % 32;
     if (slot == 0 && i * in_slot % 2 == 0)
-      ids = v.pages[p.b.pages_at + min(p.first_page + (p.begin + n) * 2 + lane, p.last_page)];
-    const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
+      ids = v.pages[p.b.pages_at + min(p.first_page + (p.begin + n) * of_tile + lane, p.last_page)];
+    std::int32_t page[of_tile];
+#pragma unroll
+    for (int j = 0; j < of_tile; ++j) page[j] = __shfl_sync(~0u, ids, slot + j);
     if (lane != 0) return;
     const std::uint32_t full = r.stored_full + i % slots * 8, to = r.stored + i % slots * in_slot * bytes;
     barrier_expect(full, in_slot * bytes);
 #pragma unroll
     for (int j = 0; j < in_slot; ++j)
 #pragma unroll
-      for (int half = 0; half < 2; ++half)
-        copy_bulk(to + j * bytes + half * (bytes / 2),
+      for (int k = 0; k < of_tile; ++k)
+        copy_bulk(to + j * bytes + k * page_bytes,
                   ((i * in_slot + j) % 2 == 0 ? a.pages.keys : a.pages.values) +
-                      (std::size_t(page[half]) * a.heads.kv_heads + blockIdx.x) * (bytes / 2),
-                  bytes / 2, full);
+                      (std::size_t(page[k]) * a.heads.kv_heads + blockIdx.x) * page_bytes,
+                  page_bytes, full);
   }
 
   // Widens a stored tile into a stage of its ring, as soon as the consumers are done with it. A thread has
@@ -76,9 +80,10 @@ class widening_loader {
                                         std::uint32_t full, std::uint32_t parity) {
     barrier_wait(free, parity);
     // mine: units of a thread. some: of these, units that are read before the first is written.
-    constexpr int mine = units / (loaders<pages> / tile), some = mine < 4 ? mine : 4;
+    constexpr int tile = cuda::tile<head_dim>, mine = units / (loaders<pages, head_dim> / tile),
+                  some = mine < 4 ? mine : 4;
     const int row = thread % tile, token = row % page_tokens, begin = thread / tile * mine;
-    stored += row / page_tokens * (bytes / 2);
+    stored += row / page_tokens * page_bytes;
 #pragma unroll
     for (int at = 0; at < mine; at += some) {
       const int first = begin + at;

@@ -1,12 +1,15 @@
 // Bias, norm and rotary embedding of the rows of a step, and the write of their keys and values into pages.
 //
 // A block has one row. Neighbouring lanes share a head: each has eight elements of the head's first half and
-// the eight elements of the second half that are rotated with them. All reads and writes are of 16 bytes.
+// the eight elements of the second half that are rotated with them. All reads and writes are of 16 bytes, but
+// for heads of which a part turns (rotary_args::rest) that is no multiple of 16.
 #include <algorithm>
 #include <bit>
 #include <type_traits>
 
 #include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/warp.h"
+#include "kernels/cuda/pages/head_order.h"
 #include "kernels/cuda/pages/page_turn.h"
 
 namespace weir::kernels::cuda {
@@ -24,22 +27,46 @@ __device__ __forceinline__ eight eight_of(const float* from) {
   return {at[0], at[1]};
 }
 
-// Eight elements of a row of type `rows`, and `bias`, which may be null.
+// Eight elements of a row of type `rows`.
 template <page_type pages>
-__device__ __forceinline__ eight eight_of(dtype rows, const element* from, const float* bias) {
+__device__ __forceinline__ eight eight_of(dtype rows, const element* from) {
   const uint4 v = __ldcg(reinterpret_cast<const uint4*>(from));
   const auto two = [rows](const std::uint32_t& word) {
     return row_floats<pages>(rows, reinterpret_cast<const element*>(&word));
   };
   const float2 x = two(v.x), y = two(v.y), z = two(v.z), w = two(v.w);
-  eight e{make_float4(x.x, x.y, y.x, y.y), make_float4(z.x, z.y, w.x, w.y)};
-  if (bias) {
-    const eight more = eight_of(bias);
-    e.a = make_float4(e.a.x + more.a.x, e.a.y + more.a.y, e.a.z + more.a.z, e.a.w + more.a.w);
-    e.b = make_float4(e.b.x + more.b.x, e.b.y + more.b.y, e.b.z + more.b.z, e.b.w + more.b.w);
-  }
-  return e;
+  return {make_float4(x.x, x.y, y.x, y.y), make_float4(z.x, z.y, w.x, w.y)};
 }
+
+// The order of a head's numbers in memory (head_order.h). `whole`: heads turn whole.
+template <int half, bool whole>
+struct numbers_of_head {
+  int pairs;  // that turn
+
+  // Numbers i to i + 7 as the kernel has them, of `one(at)`, the number at place `at`, or of `all(at)`, which
+  // are the eight from there on. REQUIRES: i is a multiple of 8
+  template <class One, class All>
+  __device__ __forceinline__ eight load(int i, const One& one, const All& all) const {
+    if (whole || pairs == half) return all(i);
+    if (pairs % 8 == 0) return all(number_at(i, half, pairs));
+    float v[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = one(number_at(i + j, half, pairs));
+    return {make_float4(v[0], v[1], v[2], v[3]), make_float4(v[4], v[5], v[6], v[7])};
+  }
+  __device__ __forceinline__ eight load(int i, const float* from) const {
+    return load(
+        i, [&](int at) { return from[at]; }, [&](int at) { return eight_of(from + at); });
+  }
+  template <page_type pages>
+  __device__ __forceinline__ eight load(int i, dtype rows, const element* from) const {
+    const auto one = [&](int at) {  // of the pair that it belongs to
+      const float2 two = row_floats<pages>(rows, from + (at & ~1));
+      return at % 2 == 0 ? two.x : two.y;
+    };
+    return load(i, one, [&](int at) { return eight_of<pages>(rows, from + at); });
+  }
+};
 
 // The results of f for each of the eight numbers and those of the others beside it.
 template <class F, class... More>
@@ -50,6 +77,13 @@ __device__ __forceinline__ eight each(const F& f, const eight& e, const More&...
                       f(e.b.w, more.b.w...))};
 }
 
+__device__ __forceinline__ eight plus(const eight& a, const eight& b) {
+  return {make_float4(a.a.x + b.a.x, a.a.y + b.a.y, a.a.z + b.a.z, a.a.w + b.a.w),
+          make_float4(a.b.x + b.b.x, a.b.y + b.b.y, a.b.z + b.b.z, a.b.w + b.b.w)};
+}
+__device__ __forceinline__ float sum_of(const eight& e) {
+  return e.a.x + e.a.y + e.a.z + e.a.w + e.b.x + e.b.y + e.b.z + e.b.w;
+}
 __device__ __forceinline__ float squares_of(const eight& e) {
   return e.a.x * e.a.x + e.a.y * e.a.y + e.a.z * e.a.z + e.a.w * e.a.w + e.b.x * e.b.x + e.b.y * e.b.y +
          e.b.z * e.b.z + e.b.w * e.b.w;
@@ -116,7 +150,8 @@ __device__ __forceinline__ void each_turned(const float* room, int heads, int ke
   }
 }
 
-template <page_type pages, int head_dim>
+// `usual`: heads turn whole, are normed by root mean square if at all, with one weight, and do not grow.
+template <page_type pages, int head_dim, bool usual>
 __global__ void __launch_bounds__(most_threads)
     rotary_kernel(rows_view v, dtype type, head_shape h, rotary_args t, element* qkv, layer_pages to) {
   constexpr int half = head_dim / 2, units = half / 8;  // units of 8 elements of half a head
@@ -124,12 +159,18 @@ __global__ void __launch_bounds__(most_threads)
   constexpr bool turns = pages == page_type::q8;
   // The numbers of a round before they are turned.
   __shared__ __align__(16) float room[turns ? most_threads / lanes * head_dim : 1];
+  __shared__ float warps_room[usual ? 1 : 32];
   let_next_start();
   wait_for_previous();
   const std::size_t row = blockIdx.x;
   if (v.pages_at[row] < 0) return;
   const std::uint32_t position = v.positions[row];
   const std::uint32_t all = h.heads + 2 * h.kv_heads, keys_end = all - h.kv_heads;  // heads of a row
+  const bool normed = t.q_norm || t.k_norm, of_row = !usual && normed && t.norms == head_norms::row,
+             centred = !usual && normed && t.centred, apart = !usual && t.norms != head_norms::each;
+  const int pairs = half - static_cast<int>(t.rest);
+  float growth = 1;
+  if (!usual && t.growth != 0) growth += t.growth * logf(static_cast<float>(1 + position / t.growth_unit));
   const int unit = static_cast<int>(threadIdx.x % lanes), i = unit * 8,
             token = static_cast<int>(position % page_tokens);
   const auto page = static_cast<std::size_t>(v.pages[v.pages_at[row] + position / page_tokens]);
@@ -137,33 +178,77 @@ __global__ void __launch_bounds__(most_threads)
     return (head < keys_end ? to.keys : to.values) +
            (page * h.kv_heads + (head - h.heads) % h.kv_heads) * h.page_bytes();
   };
+  // Eight numbers of a head from number `at` on, with their bias.
+  const auto numbers = [&](std::uint32_t head, int at) {
+    const numbers_of_head<half, usual> in{head < keys_end ? pairs : half};
+    eight e = in.template load<pages>(at, type, qkv + row * h.width() + head * head_dim);
+    if (t.bias) e = plus(e, in.load(at, t.bias + head * head_dim));
+    return e;
+  };
   // All lanes of a warp take part in every round, for the sums of the norm.
-  for (std::uint32_t first = 0; first < all; first += blockDim.x / lanes) {
+  const std::uint32_t together = blockDim.x / lanes;  // heads of a round
+  float all_queries = 0, all_keys = 0;                // sums of squares
+  if (of_row) {
+    const auto sum_over = [&](std::uint32_t begin, std::uint32_t end) {
+      float mine = 0;
+      for (std::uint32_t head = begin + threadIdx.x / lanes; head < end; head += together)
+        if (unit < units) mine += squares_of(numbers(head, i)) + squares_of(numbers(head, half + i));
+      return block_sum(mine, warps_room);
+    };
+    all_queries = sum_over(0, h.heads);
+    all_keys = sum_over(h.heads, keys_end);
+    __syncthreads();  // the row has been read, and may be written
+  }
+  const numbers_of_head<half, usual> order{pairs};
+  for (std::uint32_t first = 0; first < all; first += together) {
     const std::uint32_t head = first + threadIdx.x / lanes;
     const bool has = head < all && unit < units;
     element* at = qkv + row * h.width() + head * head_dim + i;
     eight low{}, high{};
     if (has) {
-      const float* bias = t.bias ? t.bias + head * head_dim + i : nullptr;
-      low = eight_of<pages>(type, at, bias);
-      high = eight_of<pages>(type, at + half, bias ? bias + half : nullptr);
+      low = numbers(head, i);
+      high = numbers(head, half + i);
     }
-    float squares = squares_of(low) + squares_of(high);
     const float* weight = head < h.heads ? t.q_norm : t.k_norm;
-    if (t.q_norm || t.k_norm)
+    // The sum over the lanes of a head.
+    const auto of_head = [](float v) {
 #pragma unroll
-      for (unsigned o = lanes / 2; o; o /= 2) squares += __shfl_xor_sync(~0u, squares, o);
+      for (unsigned o = lanes / 2; o; o /= 2) v += __shfl_xor_sync(~0u, v, o);
+      return v;
+    };
+    if (centred) {
+      const float mean = of_head(sum_of(low) + sum_of(high)) / head_dim;
+      const auto off = [&](float x) { return x - mean; };
+      if (has && head < keys_end && weight) {
+        low = each(off, low);
+        high = each(off, high);
+      }
+    }
+    float squares = squares_of(low) + squares_of(high), count = head_dim;
+    if (normed) squares = of_head(squares);
+    if (of_row) {
+      squares = head < h.heads ? all_queries : all_keys;
+      count *= static_cast<float>(head < h.heads ? h.heads : h.kv_heads);
+    }
+    if (!usual)
+      __syncwarp();  // queries are stored in another order than they are read, if only a part of a head turns
     if (has && head < keys_end) {
       if (weight) {
-        const float scale = rsqrtf(squares / head_dim + t.eps);
+        if (apart) weight += (head < h.heads ? head : head - h.heads) * head_dim;
+        const float scale = rsqrtf(squares / count + t.eps);
         const auto scaled = [&](float x, float w) { return x * (scale * w); };
-        low = each(scaled, low, eight_of(weight + i));
-        high = each(scaled, high, eight_of(weight + half + i));
+        low = each(scaled, low, order.load(i, weight));
+        high = each(scaled, high, order.load(half + i, weight));
       }
       const eight cos = eight_of(t.cos + row * half + i), sin = eight_of(t.sin + row * half + i);
       const eight before = low;
       low = each([](float a, float b, float c, float s) { return a * c - b * s; }, low, high, cos, sin);
       high = each([](float b, float a, float c, float s) { return b * c + a * s; }, high, before, cos, sin);
+      if (!usual && head < h.heads) {
+        const auto grown = [&](float x) { return x * growth; };
+        low = each(grown, low);
+        high = each(grown, high);
+      }
     }
     if constexpr (turns) {
       float* from = room + threadIdx.x / lanes * head_dim + i;
@@ -199,7 +284,9 @@ void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shap
   with_heads(h, [&](auto pages, auto size) {
     const unsigned lanes = lanes_of(size);
     const unsigned threads = std::min(most_threads, ((h.heads + 2 * h.kv_heads) * lanes + 31) / 32 * 32);
-    launch(d, rotary_kernel<pages, size>, dim3(v.rows), threads, 0, v, type, h, t, qkv, to);
+    const bool usual = t.is_simple() && t.rest == 0 && t.growth == 0;
+    launch(d, usual ? rotary_kernel<pages, size, true> : rotary_kernel<pages, size, false>, dim3(v.rows),
+           threads, 0, v, type, h, t, qkv, to);
   });
 }
 

@@ -1,5 +1,5 @@
 // warp.h — the sum and the maximum over a warp, and the sum over a block. Every lane of the warp, or every
-// thread of the block, calls them and gets the result. And a fast exponential.
+// thread of the block, calls them and gets the result. And fast functions of one number.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,6 +11,11 @@ __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// The hyperbolic tangent, to 2^-22 of 1.
+__device__ __forceinline__ float tanh_quick(float x) {
+  return 1.0f - __fdividef(2.0f, 1.0f + exp2_fast(x * 2.88539008f));
 }
 
 __device__ __forceinline__ float warp_sum(float v) {

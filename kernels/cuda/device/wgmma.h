@@ -136,6 +136,7 @@ WEIR_MULTIPLY_SS("256", 128, "%128", "%129", "%130")
   }
 WEIR_MULTIPLY_RS(multiply_rs, "64", 32, "%32, %33, %34, %35", "%36", "1")
 WEIR_MULTIPLY_RS(multiply_rs, "128", 64, "%64, %65, %66, %67", "%68", "1")
+WEIR_MULTIPLY_RS(multiply_rs, "256", 128, "%128, %129, %130, %131", "%132", "1")
 WEIR_MULTIPLY_RS(multiply_rows, "32", 16, "%16, %17, %18, %19", "%20", "0")
 WEIR_MULTIPLY_RS(multiply_rows, "64", 32, "%32, %33, %34, %35", "%36", "0")
 WEIR_MULTIPLY_RS(multiply_rows, "128", 64, "%64, %65, %66, %67", "%68", "0")

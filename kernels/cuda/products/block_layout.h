@@ -54,7 +54,7 @@ void gather_blocks(device& d, const matrix& table, const std::int32_t* ids, std:
                    float factor);
 
 // embed() of layers.h for a quantised table.
-void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x, float factor);
+void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x, float factor, float* cleared);
 
 // The operation `linear` (ops.h) for quantised weights, by one simple kernel. The bits of a row depend on
 // that row alone.

@@ -44,10 +44,12 @@ __global__ void gather_kernel(table_args t, const std::int32_t* ids, float* out,
 
 template <dtype type>
 __global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, table_args t, float* x,
-                             float factor) {
+                             float factor, float* cleared) {
   let_next_start();
   const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
-  widen_row<type>(t, static_cast<std::uint32_t>(token), x + std::size_t{blockIdx.x} * t.cols, factor);
+  const std::size_t to = std::size_t{blockIdx.x} * t.cols;
+  widen_row<type>(t, static_cast<std::uint32_t>(token), x + to, factor);
+  for (std::uint32_t i = threadIdx.x; cleared && i < t.cols; i += blockDim.x) cleared[to + i] = 0;
 }
 
 // The four elements of row `row` of x that columns 4 * i to 4 * i + 3 of the weights multiply.
@@ -96,10 +98,11 @@ void gather_blocks(device& d, const matrix& table, const std::int32_t* ids, std:
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x, float factor) {
+void embed_blocks(device& d, const rows_view& v, const matrix& table, float* x, float factor,
+                  float* cleared) {
   with_block_type(table.type, [&](auto type) {
     launch_after_all(d, embed_kernel<type>, dim3(v.rows), threads, v.tokens, v.drawn, args_of(table), x,
-                     factor);
+                     factor, cleared);
   });
 }
 

@@ -15,10 +15,10 @@ bool begins_at(const void* at, std::uintptr_t multiple) {
   return reinterpret_cast<std::uintptr_t>(at) % multiple == 0;
 }
 
-bool halves(const product_facts& p) { return p.kind == product_out::silu; }
+bool halves(const product_facts& p) { return p.kind == product_out::gated; }
 
 // Whether kernels that read eight rows of the weights at a time, 16 bytes of each, can read the product. For
-// silu these rows are of gate, and the same eight are of up.
+// gated these rows are of gate, and the same eight are of up.
 bool reads_by_eights(const product_facts& p) {
   return p.n % (halves(p) ? 16 : 8) == 0 && p.k % 8 == 0 && begins_at(p.w, 16) && begins_at(p.x, 16);
 }
@@ -62,7 +62,7 @@ bool takes_stream_general(const product_device& d, const product_facts& p) {
 bool takes_wgmma(const product_device& d, const product_facts& p) {
   const bool can = d.tensor_maps && p.kind != product_out::f32 && reads_by_eights(p) && begins_at(p.out, 16);
   if (!can || p.m <= (halves(p) ? 8 : 32)) return false;
-  // Small products of more than 128 rows, and all but silu of more than 256, stay with cuBLASLt.
+  // Small products of more than 128 rows, and all but gated of more than 256, stay with cuBLASLt.
   if (!halves(p) && (p.m > 256 || (p.m > 128 && std::uint64_t{p.n} * p.k < 16u << 20))) return false;
   // What the blocks could compute in the time that they take: they read too slowly where few of them have
   // something to do. Where x has more rows than a block, the tensor cores bound them, and rows that a tile

@@ -20,8 +20,9 @@ enum class product_out {
   element,  // out[m, n], of the weights' type
   f32,      // out[m, n], f32
   add_f32,  // out[m, n] += x · wᵀ, f32
-  // The first n / 2 rows of w are gate, the others up: out[m, n / 2] = silu(gate) * up, of the weights' type.
-  silu
+  // The first n / 2 rows of w are gate, the others up: out[m, n / 2] = f(gate) * up, of the weights' type,
+  // for an activation that can_gate() (gate.h).
+  gated
 };
 
 // The functions, each in the file of its name.
@@ -83,7 +84,7 @@ struct product_facts {
   bool fresh = false;  // the kernel in front of the product writes the weights, which others may read early
 
   std::uint32_t stride() const noexcept {
-    return out_stride ? out_stride : kind == product_out::silu ? n / 2 : n;
+    return out_stride ? out_stride : kind == product_out::gated ? n / 2 : n;
   }
 };
 

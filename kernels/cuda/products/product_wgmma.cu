@@ -1,8 +1,8 @@
-// Products of more than 8 (silu) or 32 rows on the Hopper path, by warpgroups.
+// Products of more than 8 (gated) or 32 rows on the Hopper path, by warpgroups.
 //
 // A block computes 64 or 128 rows of x by `w_rows` rows of the weights. A stage of the ring holds 64 columns
 // of both. One warp loads, and one or two warpgroups multiply 64 rows of x each. The weights are the operand
-// of wgmma that may have many rows, so that a wide tile reads x seldom. For silu, rows of gate and up
+// of wgmma that may have many rows, so that a wide tile reads x seldom. For gated, rows of gate and up
 // alternate in groups of eight, so that one thread has both numbers that it multiplies.
 //
 // For more than 128 rows of x the two blocks of a cluster have the same weights and different rows of x, and
@@ -152,7 +152,7 @@ template <class plan>
 void start_plan(device& d, const product& p, const wgmma_division& how) {
   const auto kernel = wgmma_kernel<plan>;
   allow_shared(d, kernel, plan::bytes);
-  // The map of w has the dimensions [slab, plane, 8 rows, k]; for silu, gate and up are one plane each.
+  // The map of w has the dimensions [slab, plane, 8 rows, k]; for gated, gate and up are one plane each.
   const std::uint32_t width = p.n / plan::planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
   const CUtensorMap w = tensor_map<4>(d, elements_as, swizzled, p.w, {p.k, 8, plan::planes, width / 8},
@@ -168,7 +168,8 @@ void start_plan(device& d, const product& p, const wgmma_division& how) {
                      how.adders,
                      shares,
                      parts(p.k, panel_columns),
-                     how.x_tiles == 1 ? evict_first : evict_normal};
+                     how.x_tiles == 1 ? evict_first : evict_normal,
+                     p.gate};
   const std::uint32_t clusters = static_cast<std::uint32_t>(d.multiprocessors) / plan::blocks;
   launch_clusters(d, kernel, dim3(plan::blocks * std::min(shares, clusters)), dim3(plan::blocks),
                   plan::threads, plan::bytes, w, x, a);

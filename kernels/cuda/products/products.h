@@ -35,10 +35,11 @@ struct product {
   // Elements of `out` from one row to the next; 0: as many as a row has. More where the outputs are some
   // columns of a wider array, which only `products` and tile_product() support.
   std::uint32_t out_stride = 0;
-  bool fresh = false;  // the kernel in front of the product writes w
+  bool fresh = false;                  // the kernel in front of the product writes w
+  activation gate = activation::silu;  // f, where `kind` is gated
 
   std::uint32_t stride() const noexcept {
-    return out_stride ? out_stride : kind == product_out::silu ? n / 2 : n;
+    return out_stride ? out_stride : kind == product_out::gated ? n / 2 : n;
   }
 };
 
@@ -55,8 +56,8 @@ void with_constants(const product& p, F&& f) {
         return call.template operator()<product_out::f32>();
       case product_out::add_f32:
         return call.template operator()<product_out::add_f32>();
-      case product_out::silu:
-        return call.template operator()<product_out::silu>();
+      case product_out::gated:
+        return call.template operator()<product_out::gated>();
     }
   };
   if (p.type == dtype::f16) return with_kind(std::integral_constant<dtype, dtype::f16>());
@@ -71,7 +72,7 @@ void stream_general_product(device& d, const product& p);
 void wgmma_product(device& d, const product& p);
 
 // Of any number of rows, where there is no cuBLASLt. On a deterministic device a row's bits do not depend on
-// p.m. REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
+// p.m. REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not gated
 void tile_product(device& d, const product& p);
 
 // Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/products/gate.h"
 #include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
 
-// SwiGLU of one output. put_sums.h has a quicker division.
-__device__ __forceinline__ float swiglu(float gate, float up) { return gate / (1.0f + __expf(-gate)) * up; }
-
-// Writes output `at` of `out`, or adds to it. REQUIRES: `kind` is not silu, unless `v` is what SwiGLU gave
+// Writes output `at` of `out`, or adds to it. REQUIRES: `kind` is not gated, unless `v` is what gated() gave
 template <dtype type>
 __device__ __forceinline__ void put_output(void* out, product_out kind, std::size_t at, float v) {
   if (kind == product_out::f32)
@@ -26,10 +24,11 @@ struct product_outputs {
   void* out;
   std::uint32_t n, m, stride;
   product_out kind;
+  activation gate;
 };
 
 // Adds the sums of a block's warps of tile blockIdx.x, 16 rows of the weights by `wide` rows of x, and writes
-// the outputs. For silu eight of these rows are of gate, and the same eight of up. `parts` is [warps, wide /
+// the outputs. For gated eight of these rows are of gate, and the same eight of up. `parts` is [warps, wide /
 // 8, 32 lanes, 4], the accumulators of mma().
 template <dtype type, int warps, int wide>
 __device__ __forceinline__ void put_tile(const product_outputs& to, const float* parts) {
@@ -47,10 +46,10 @@ __device__ __forceinline__ void put_tile(const product_outputs& to, const float*
     const auto put = [&](std::uint32_t row, float v) {
       put_output<type>(to.out, to.kind, std::size_t{column} * to.stride + row, v);
     };
-    if (to.kind == product_out::silu) {
+    if (to.kind == product_out::gated) {
       if (j >= 2) continue;
       const float gate = sum_of(e), up = sum_of(e + 2);
-      put(blockIdx.x * 8 + lane / 4, swiglu(gate, up));
+      put(blockIdx.x * 8 + lane / 4, gated(to.gate, gate, up));
     } else {
       const std::uint32_t row = blockIdx.x * rows + lane / 4 + (j >= 2 ? 8 : 0);
       if (row < to.n) put(row, sum_of(e));

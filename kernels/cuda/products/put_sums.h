@@ -7,16 +7,18 @@
 #pragma once
 
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/products/gate.h"
 #include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
 
 // Where sums go. outputs: of a row of x, a multiple of 4. m: rows of x. stride: from one row of `out` to the
-// next, a multiple of 4. `out` is a multiple of 8. order: of the outputs, where `kind` is silu.
+// next, a multiple of 4. `out` is a multiple of 8. order: of the outputs, where `kind` is gated.
 struct put_args {
   void* out;
   std::uint32_t outputs, m, stride;
   product_out kind;
+  activation gate = activation::silu;
   column_order order = column_order::plain;
 };
 
@@ -34,14 +36,8 @@ __device__ __forceinline__ void add_pair(float* to, float low, float high) {
   asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(low), "f"(high) : "memory");
 }
 
-// SwiGLU of one output. The quick division differs from the exact one by less than rounding to an element
-// does.
-__device__ __forceinline__ float gated(float gate, float up) {
-  return __fdividef(gate, 1.0f + __expf(-gate)) * up;
-}
-
-// Writes SwiGLU of eight gates and the same eight of up, outputs `output` on: a lane writes two neighbouring
-// outputs in one row of x. `first` is the first row of x here and below.
+// Writes f(gate) * up of eight gates and the same eight of up, outputs `output` on: a lane writes two
+// neighbouring outputs in one row of x. `first` is the first row of x here and below.
 template <dtype type, int wide>
 __device__ __forceinline__ void put_gated(const put_args& a, std::uint32_t output, std::uint32_t first,
                                           const float (&sums)[wide / 2]) {
@@ -52,7 +48,8 @@ __device__ __forceinline__ void put_gated(const put_args& a, std::uint32_t outpu
 #pragma unroll
   for (int j = 0; j < wide / 8; ++j, row += 8, to += 8 * a.stride) {
     const float* s = sums + 4 * j;
-    const std::uint32_t two = transposed(pair_of<type>(gated(s[0], s[2]), gated(s[1], s[3])));
+    const std::uint32_t two =
+        transposed(pair_of<type>(gated_quickly(a.gate, s[0], s[2]), gated_quickly(a.gate, s[1], s[3])));
     if (row < a.m && output < a.outputs) *reinterpret_cast<std::uint32_t*>(to) = two;
   }
 }
@@ -101,12 +98,12 @@ __device__ __forceinline__ void put_floats(const put_args& a, std::uint32_t outp
     }
 }
 
-// Writes the calling warp's sums of slab `slab`, 16 rows of the weights, or for silu eight of gate and the
+// Writes the calling warp's sums of slab `slab`, 16 rows of the weights, or for gated eight of gate and the
 // same eight of up; and of `wide` rows of x from `first` on. All lanes call it.
 template <dtype type, int wide>
 __device__ __forceinline__ void put_sums(const put_args& a, std::uint32_t slab, std::uint32_t first,
                                          const float (&sums)[wide / 2]) {
-  if (a.kind == product_out::silu)
+  if (a.kind == product_out::gated)
     put_gated<type, wide>(a, slab * 8, first, sums);
   else if (a.kind == product_out::element)
     put_elements<type, wide>(a, slab * 16, first, sums);

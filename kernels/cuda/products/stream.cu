@@ -41,13 +41,14 @@ struct stream_args {
   std::uint32_t n, k, m, tiles;
   unsigned* claimed;
   norm_before norm;  // in place of x
+  activation gate;
 };
 
-// The row of the weights that is row `r` of tile `tile`. For silu a tile has eight rows of gate and the same
+// The row of the weights that is row `r` of tile `tile`. For gated a tile has eight rows of gate and the same
 // eight rows of up.
 template <product_out kind>
 __device__ std::uint32_t row_of(const stream_args& a, std::uint32_t tile, std::uint32_t r) {
-  if constexpr (kind == product_out::silu) return (r < 8 ? 0 : a.n / 2 - 8) + tile * 8 + r;
+  if constexpr (kind == product_out::gated) return (r < 8 ? 0 : a.n / 2 - 8) + tile * 8 + r;
   return tile * rows_of_tile + r;
 }
 
@@ -67,11 +68,11 @@ __device__ void finish_tile(const stream_args& a, const float* part, const float
   const std::uint32_t column = static_cast<std::uint32_t>(lane % 4 * 2 + j % 2);
   if (e >= tile || column >= a.m) return;
   const float factor = factor_of<warps>(a.norm, squares, a.k);
-  if constexpr (kind == product_out::silu) {
+  if constexpr (kind == product_out::gated) {
     if (j >= 2) return;
     const float gate = factor * sum_of_warps(part, e), up = factor * sum_of_warps(part, e + 2);
     static_cast<element*>(a.out)[std::size_t{column} * (a.n / 2) + index * 8 + lane / 4] =
-        element_of<type>(swiglu(gate, up));
+        element_of<type>(gated(a.gate, gate, up));
   } else {
     const float sum = factor * sum_of_warps(part, e);
     const std::size_t at = std::size_t{column} * a.n + index * rows_of_tile + lane / 4 + (j >= 2 ? 8 : 0);
@@ -237,7 +238,8 @@ void start(device& d, const product& p, const norm_before& norm) {
                       p.m,
                       tiles,
                       claims ? d.arrived : nullptr,
-                      norm};
+                      norm,
+                      p.gate};
   const auto kernel = stream_kernel<type, kind>;
   allow_shared(d, kernel, shared_bytes);
   launch(d, kernel, dim3(blocks), warps * 32, shared_bytes, a);

@@ -1,8 +1,8 @@
 // Products of up to 8 rows with quantised weights. Cells go from memory straight into the registers of the
 // warps that multiply them.
 //
-// A block computes a tile of 16 rows of the weights, which are two rows of cells; for silu one is of gate and
-// the other of up. Its warps take cells of K one after another, and each loads its next cells while it
+// A block computes a tile of 16 rows of the weights, which are two rows of cells; for gated one is of gate
+// and the other of up. Its warps take cells of K one after another, and each loads its next cells while it
 // multiplies the present ones. The loads of the first cells begin before the kernel waits for the kernel that
 // computes x. At the end the block adds the warps' sums in shared memory. No other block adds to them, so the
 // order in which a row is summed depends on K alone.
@@ -27,6 +27,7 @@ struct block_args {
   // cells: in a row of cells. slabs: rows of cells. Tile t has the slabs t * step and t * step + other.
   std::uint32_t n, k, m, stride, cells, slabs, step, other;
   product_out kind;
+  activation gate;
 };
 
 // Two cells at one place of K, one of each slab of the tile, and the elements of x that they multiply. Of x a
@@ -112,14 +113,14 @@ __global__ void __launch_bounds__(warps * 32, 2) blocks_kernel(const block_args 
   }
   parts[warp][lane] = make_float4(sums[0], sums[1], sums[2], sums[3]);
   __syncthreads();
-  const product_outputs to{a.out, a.n, a.m, a.stride, a.kind};
+  const product_outputs to{a.out, a.n, a.m, a.stride, a.kind, a.gate};
   put_tile<dtype::bf16, warps, 8>(to, reinterpret_cast<const float*>(parts));
 }
 
 }  // namespace
 
 void stream_blocks(device& d, const block_product& p) {
-  const bool halved = p.kind == product_out::silu;
+  const bool halved = p.kind == product_out::gated;
   const auto cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
   block_args a{};
   a.w = static_cast<const unsigned char*>(p.w.data);
@@ -135,6 +136,7 @@ void stream_blocks(device& d, const block_product& p) {
   a.step = halved ? 1 : 2;
   a.other = halved ? a.slabs / 2 : 1;
   a.kind = p.kind;
+  a.gate = p.gate;
   const dim3 tiles(static_cast<unsigned>(up(p.w.rows, tile_rows)));
   with_block_type(p.w.type, [&](auto type) { launch(d, blocks_kernel<type>, tiles, warps * 32, 0, a); });
 }

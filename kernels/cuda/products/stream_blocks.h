@@ -28,16 +28,17 @@ struct block_product {
   void* out = nullptr;
   product_out kind = product_out::element;
   std::uint32_t out_stride = 0;  // elements from one row of `out` to the next; 0: as many as a row has
-  // The order of the columns of x, and of those of `out` where `kind` is silu. Only wide_blocks.cu takes
+  // The order of the columns of x, and of those of `out` where `kind` is gated. Only wide_blocks.cu takes
   // paired ones.
   column_order x_order = column_order::plain, out_order = column_order::plain;
   norm_before norm = {};  // in place of x; only stream_single() computes it
   // Whether x, or the row of the norm, has w.width() elements that are not in the order of w.inputs yet. Only
   // stream_single() puts them in order.
   bool gathers = false;
+  activation gate = activation::silu;  // f, where `kind` is gated
 
   std::uint32_t stride() const noexcept {
-    return out_stride ? out_stride : kind == product_out::silu ? w.rows / 2 : w.rows;
+    return out_stride ? out_stride : kind == product_out::gated ? w.rows / 2 : w.rows;
   }
 };
 

@@ -124,7 +124,7 @@ __device__ __forceinline__ void multiply(const unsigned char* low_cell, const un
 __device__ __forceinline__ void finish_tile(const bulk_args& a, const float* part, std::uint32_t index) {
   const int e = static_cast<int>(threadIdx.x), lane = e / 4, j = e % 4;
   const auto column = static_cast<std::uint32_t>(lane % 4 * 2 + j % 2);
-  const bool halved = a.kind == product_out::silu;
+  const bool halved = a.kind == product_out::gated;
   if (e >= tile || column >= a.m || (halved && j >= 2)) return;
   const auto sum_of = [&](int at) {
     float sum = 0;
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const __grid_consta
 }  // namespace
 
 bulk_args bulk_args_of(const device& d, const block_product& p, std::uint32_t stages) {
-  const bool halved = p.kind == product_out::silu;
+  const bool halved = p.kind == product_out::gated;
   const bulk_division how = divide_bulk(p.w.type, p.w.cols, p.kind);
   bulk_args a{};
   a.w = static_cast<const unsigned char*>(p.w.data);
@@ -193,6 +193,7 @@ bulk_args bulk_args_of(const device& d, const block_product& p, std::uint32_t st
   a.tiles = static_cast<std::uint32_t>(up(p.w.rows, bulk_block::tile_rows));
   a.stages = std::min(how.stages, stages);
   a.kind = p.kind;
+  a.gate = p.gate;
   a.norm = p.norm;
   a.inputs = p.gathers ? p.w.inputs : nullptr;
   a.width = p.w.width();

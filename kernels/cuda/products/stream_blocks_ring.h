@@ -2,9 +2,9 @@
 // cells: the division of a product among blocks and warps, and each warp's ring of stages in shared memory.
 //
 // There is one block on each multiprocessor. It computes tiles of 16 rows of the weights, which are two rows
-// of cells; for silu one is of gate and the other of up. The warps of a block divide K among them: each has a
-// run of cells, which lie side by side in memory, and loads them by bulk copies. Where K is too long for one
-// block, blocks share it and add to the output by atomics. This is done for residual additions (add_f32)
+// of cells; for gated one is of gate and the other of up. The warps of a block divide K among them: each has
+// a run of cells, which lie side by side in memory, and loads them by bulk copies. Where K is too long for
+// one block, blocks share it and add to the output by atomics. This is done for residual additions (add_f32)
 // alone.
 #pragma once
 
@@ -27,6 +27,7 @@ struct bulk_args {
   std::uint32_t n, k, m, stride, cells, slabs, step, other, parts, tiles, stages;
   std::uint32_t early;  // stages that the kernel of one row asks for before it reads x
   product_out kind;
+  activation gate;
   norm_before norm;
   // block_product::gathers: where the columns' elements are in a row of x, and how many such a row has;
   // otherwise null.
@@ -125,12 +126,12 @@ class cell_ring {
   std::uint32_t barriers_, ask_tile_, ask_stage_ = 0, stage_ = 0, phase_ = 0;
 };
 
-// Writes output `row` of row `column` of x, whose sum is v; for silu v is of gate and `up` of up.
+// Writes output `row` of row `column` of x, whose sum is v; for gated v is of gate and `up` of up.
 __device__ __forceinline__ void put_bulk(const bulk_args& a, std::uint32_t row, std::uint32_t column, float v,
                                          float up) {
   const std::size_t at = std::size_t{column} * a.stride + row;
-  if (a.kind == product_out::silu) {
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(swiglu(v, up));
+  if (a.kind == product_out::gated) {
+    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(gated(a.gate, v, up));
     return;
   }
   if (row >= a.n) return;

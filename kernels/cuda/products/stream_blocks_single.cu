@@ -173,7 +173,7 @@ struct chains_of_x {
 __device__ __forceinline__ void finish_tiles(const bulk_args& a, const float* part, const float* squares,
                                              std::uint32_t first, std::uint32_t step, std::uint32_t count) {
   const std::uint32_t slot = threadIdx.x / tile_rows, r = threadIdx.x % tile_rows;
-  const bool halved = a.kind == product_out::silu;
+  const bool halved = a.kind == product_out::gated;
   if (slot >= count || (halved && r >= cell_rows)) return;
   const float factor = factor_of<warps>(a.norm, squares, a.k);
   const auto sum_of = [&](std::uint32_t row) {

@@ -31,6 +31,7 @@ struct general_args {
   const element* x;
   void* out;
   std::uint32_t n, k, m;
+  activation gate;
 };
 
 // Reads 16 bytes that are read only once.
@@ -87,11 +88,11 @@ struct piece {
   }
 };
 
-// The row of the weights that is row `r` of the block's tile. For silu a tile has eight rows of gate and the
+// The row of the weights that is row `r` of the block's tile. For gated a tile has eight rows of gate and the
 // same eight rows of up. Rows behind the last one repeat it.
 template <product_out kind>
 __device__ std::uint32_t row_of(const general_args& a, std::uint32_t r) {
-  if constexpr (kind == product_out::silu) return (r < 8 ? 0 : a.n / 2 - 8) + blockIdx.x * 8 + r;
+  if constexpr (kind == product_out::gated) return (r < 8 ? 0 : a.n / 2 - 8) + blockIdx.x * 8 + r;
   return min(blockIdx.x * rows_of_tile + r, a.n - 1);
 }
 
@@ -118,14 +119,14 @@ __global__ void __launch_bounds__(warps * 32, 2) general_kernel(const general_ar
   for (int u = 0; u < size::units; ++u)
     parts[warp][u][lane] = make_float4(sums[u][0], sums[u][1], sums[u][2], sums[u][3]);
   __syncthreads();
-  const product_outputs to{a.out, a.n, a.m, kind == product_out::silu ? a.n / 2 : a.n, kind};
+  const product_outputs to{a.out, a.n, a.m, kind == product_out::gated ? a.n / 2 : a.n, kind, a.gate};
   put_tile<type, warps, wide>(to, reinterpret_cast<const float*>(parts));
 }
 
 template <dtype type, product_out kind, int wide>
 void start(device& d, const product& p) {
   const general_args a{
-      static_cast<const element*>(p.w), static_cast<const element*>(p.x), p.out, p.n, p.k, p.m};
+      static_cast<const element*>(p.w), static_cast<const element*>(p.x), p.out, p.n, p.k, p.m, p.gate};
   launch(d, general_kernel<type, kind, wide>, dim3((p.n + rows_of_tile - 1) / rows_of_tile), warps * 32, 0,
          a);
 }

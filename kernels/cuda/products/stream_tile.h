@@ -1,8 +1,8 @@
 // stream_tile.h — a tile of stream_wide.cu's products, and what wide_blocks.cu and product_wgmma.cu have in
 // common with it: panels and rings.
 //
-// A tile is 64 or 128 rows of the weights (the outputs of the product) by `wide` rows of x. For silu the rows
-// of gate and up alternate in a tile in groups of eight, so that one thread has both numbers that it
+// A tile is 64 or 128 rows of the weights (the outputs of the product) by `wide` rows of x. For gated the
+// rows of gate and up alternate in a tile in groups of eight, so that one thread has both numbers that it
 // multiplies.
 #pragma once
 
@@ -42,6 +42,7 @@ struct wide_args {
   // n: rows of w. m: rows of x. tiles: tiles of the product. chunks: stages that a tile takes.
   std::uint32_t n, m, tiles, chunks;
   std::uint32_t slabs;  // slabs of a tile in the last dimension of the weights' map
+  activation gate;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

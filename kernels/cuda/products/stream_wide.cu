@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
 
   const std::uint32_t group = threadIdx.x / 128;
   const auto place_of = [&](std::uint32_t b) { return b * groups + group; };
-  const std::uint32_t outputs = kind == product_out::silu ? a.n / 2 : a.n;
-  const put_args to{a.out, outputs, a.m, outputs, kind};
+  const std::uint32_t outputs = kind == product_out::gated ? a.n / 2 : a.n;
+  const put_args to{a.out, outputs, a.m, outputs, kind, a.gate};
   const auto leave_stage = [&](int stage) {
     if (threadIdx.x % 128 == 0) barrier_arrive(empty + 8 * stage);
   };
@@ -123,8 +123,8 @@ void start(device& d, const product& p) {
   using r = wide_ring<wide>;
   const auto kernel = wide_kernel<type, kind, wide>;
   allow_shared(d, kernel, r::bytes);
-  // The map of w has the dimensions [slab, plane, 8 rows, k]; for silu, gate and up are one plane each.
-  constexpr std::uint32_t planes = kind == product_out::silu ? 2 : 1, tile_rows = r::rows / planes;
+  // The map of w has the dimensions [slab, plane, 8 rows, k]; for gated, gate and up are one plane each.
+  constexpr std::uint32_t planes = kind == product_out::gated ? 2 : 1, tile_rows = r::rows / planes;
   const std::uint32_t rows = p.n / planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
   const CUtensorMap w = tensor_map<4>(d, elements_as, swizzled, p.w, {p.k, 8, planes, rows / 8},
@@ -138,7 +138,8 @@ void start(device& d, const product& p) {
                     p.m,
                     (rows + tile_rows - 1) / tile_rows,
                     (p.k + r::panels * panel_columns - 1) / (r::panels * panel_columns),
-                    tile_rows / 8};
+                    tile_rows / 8,
+                    p.gate};
   const unsigned grid = std::min(static_cast<unsigned>(d.multiprocessors), a.tiles * a.chunks);
   launch(d, kernel, dim3(grid), r::threads, r::bytes, w, x, a);
 }

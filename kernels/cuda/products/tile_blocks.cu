@@ -29,6 +29,7 @@ struct tile_args {
   // As in stream_blocks.cu, for tiles of 16 rows.
   std::uint32_t n, k, m, stride, cells, slabs, step, other;
   product_out kind;
+  activation gate;
 };
 
 // The place of unit `unit` of row `row` of a stage. Units are permuted by the row in pairs, so that four rows
@@ -102,8 +103,8 @@ __device__ __forceinline__ void finish(const tile_args& a, std::uint32_t tile,
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t column = blockIdx.x * (units * 8) + u * 8 + lane % 4 * 2 + i;
       const float v = sums[u][i], w = sums[u][2 + i];
-      if (a.kind == product_out::silu) {
-        if (first < a.n / 2) put(a, first, column, swiglu(v, w));
+      if (a.kind == product_out::gated) {
+        if (first < a.n / 2) put(a, first, column, gated(a.gate, v, w));
       } else {
         put(a, first, column, v);
         put(a, first + cell_rows, column, w);
@@ -165,7 +166,7 @@ void start(device& d, const tile_args& a, std::uint32_t tiles) {
 }  // namespace
 
 void tile_blocks(device& d, const block_product& p) {
-  const bool halved = p.kind == product_out::silu;
+  const bool halved = p.kind == product_out::gated;
   tile_args a{};
   a.w = static_cast<const unsigned char*>(p.w.data);
   a.x = p.x;
@@ -182,6 +183,7 @@ void tile_blocks(device& d, const block_product& p) {
   a.step = halved ? 1 : 2;
   a.other = halved ? a.slabs / 2 : 1;
   a.kind = p.kind;
+  a.gate = p.gate;
   const auto tiles = static_cast<std::uint32_t>(up(p.w.rows, warps * 16));
   with_block_type(p.w.type, [&](auto type) {
     if (p.m <= 32) return start<type, 32>(d, a, tiles);

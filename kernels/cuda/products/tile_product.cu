@@ -212,7 +212,7 @@ void tile_product(device& d, const product& p) {
   if (d.failed() || p.m == 0) return;
   with_constants(p, [&](auto type, auto kind) {
     // choose_product() excludes it: decoders then ask for gate and up as they are.
-    if constexpr (kind != product_out::silu) start<type, kind>(d, p);
+    if constexpr (kind != product_out::gated) start<type, kind>(d, p);
   });
 }
 

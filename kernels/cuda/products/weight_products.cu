@@ -5,6 +5,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products/block_layout.h"
+#include "kernels/cuda/products/gate.h"
 #include "kernels/cuda/products/launch_product.h"
 
 namespace weir::kernels::cuda {
@@ -147,6 +148,7 @@ bool weight_products::stream_stack(const matrix& first, std::span<const matrix> 
       auto* const to = static_cast<std::byte*>(p.out) + at * size;
       block_product b{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order};
       b.norm = norm;
+      b.gate = p.gate;
       b.gathers = gathers && w.input_count != 0;
       at += w.rows;
       return f(b);
@@ -165,12 +167,13 @@ bool weight_products::stream_stack(const matrix& first, std::span<const matrix> 
 }
 
 bool weight_products::run_normed(const matrix& first, std::span<const matrix> rest, const norm_before& norm,
-                                 std::uint32_t m, void* out, product_out kind) {
+                                 std::uint32_t m, void* out, product_out kind, activation gate) {
   const auto takes = [&](const matrix& w) {
     return multiplied_type(w) == type_ && is_quantised(w) == is_quantised(first);
   };
   if (m != 1 || !takes(first) || !std::ranges::all_of(rest, takes)) return false;
   product p{type_, first.data, first.rows, first.cols, nullptr, m, out, kind};
+  p.gate = gate;
   if (is_quantised(first)) {
     for (const matrix& w : rest) p.n += w.rows;
     return stream_stack(first, rest, p, column_order::plain, true, norm);
@@ -246,26 +249,40 @@ void weight_products::round(std::span<const matrix> parts, std::uint32_t first, 
   }
 }
 
-bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const {
+bool weight_products::adds_quickly(const matrix& w, std::uint32_t m) const {
+  if (multiplied_type(w) != type_) return false;
+  const product_function by =
+      is_quantised(w) ? function_for(d_, block_product{w, nullptr, m, nullptr, product_out::add_f32})
+                      : function_for(d_, product{type_, w.data, w.rows, w.cols, nullptr, m, nullptr,
+                                                 product_out::add_f32});
+  return by != product_function::blas && by != product_function::tile_product;
+}
+
+bool weight_products::can_fuse_gate(const decoder_layer& l, const feed_forward& f, const element* x,
+                                    std::uint32_t m) const {
+  if (!f.gated || !can_gate(f.kind)) return false;
   if (l.gate_up_bias || !l.gate_up_rest.empty() || multiplied_type(l.gate_up) != type_) return false;
   const matrix& w = l.gate_up;
   const product_function by =
       is_quantised(w)
-          ? function_for(d_, block_product{w, x, m, nullptr, product_out::silu})
-          : function_for(d_, product{type_, w.data, w.rows, w.cols, x, m, nullptr, product_out::silu});
+          ? function_for(d_, block_product{w, x, m, nullptr, product_out::gated})
+          : function_for(d_, product{type_, w.data, w.rows, w.cols, x, m, nullptr, product_out::gated});
   return by != product_function::none;
 }
 
-void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out,
-                               column_order order, column_order out_order) {
-  const bool in_product = gathers(l.gate_up, m, product_out::silu);
-  const ordered_row x = in_product ? ordered_row{said, order} : for_matrix(l.gate_up, {}, {said, order}, m);
-  if (is_quantised(l.gate_up)) {
-    block_product p{l.gate_up, x.at, m, out, product_out::silu, 0, x.order, out_order};
+void weight_products::run_gated(const decoder_layer& l, activation gate, const element* said, std::uint32_t m,
+                                element* out, column_order order, column_order out_order) {
+  const matrix& w = l.gate_up;
+  const bool in_product = gathers(w, m, product_out::gated);
+  const ordered_row x = in_product ? ordered_row{said, order} : for_matrix(w, {}, {said, order}, m);
+  if (is_quantised(w)) {
+    block_product p{w, x.at, m, out, product_out::gated, 0, x.order, out_order};
+    p.gate = gate;
     p.gathers = in_product;
     return launch_product(d_, function_for(d_, p), p);
   }
-  const product p{type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x.at, m, out, product_out::silu};
+  product p{type_, w.data, w.rows, w.cols, x.at, m, out, product_out::gated};
+  p.gate = gate;
   launch_product(d_, function_for(d_, p), p);
 }
 

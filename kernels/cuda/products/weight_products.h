@@ -38,27 +38,31 @@ class weight_products {
 
   // out[m, n] = x · wᵀ, or what `kind` says; x is [m, k] of the decoder's type. The rows of w are those of
   // `first`, then those of the matrices in `rest`. `scratch` is [m, n] floats; it is used where `kind` is
-  // add_f32. REQUIRES: kind is not silu; room was made for m rows; `order`, that of x, is plain or what
+  // add_f32. REQUIRES: kind is not gated; room was made for m rows; `order`, that of x, is plain or what
   // order_for() says
   void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
            product_out kind, void* scratch, column_order order = column_order::plain);
 
-  // The order in which x is best written for run() or run_silu(), which are then given that order.
+  // The order in which x is best written for run() or run_gated(), which are then given that order.
   column_order order_for(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const;
 
   // logits[m, vocab] = x · headᵀ; x is [m, hidden] of multiplied_type(head), in the order that `order` says.
   void run_head(const element* x, std::uint32_t m, float* logits, column_order order);
 
-  // run() of the row that `norm` says, by the kernels that have a norm in front; `kind` may be silu. Returns
-  // false where there are no such kernels for the product, and then launches nothing.
+  // run() of the row that `norm` says, by the kernels that have a norm in front; `kind` may be gated, by
+  // `gate`. Returns false where there are no such kernels for the product, and then launches nothing.
   bool run_normed(const matrix& first, std::span<const matrix> rest, const norm_before& norm, std::uint32_t m,
-                  void* out, product_out kind);
+                  void* out, product_out kind, activation gate = activation::silu);
 
-  // Whether run_silu() can compute the product with SwiGLU from gate_up at once.
-  bool can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const;
+  // Whether the quickest product of m rows with `w` that adds to f32 does so. Otherwise it would read what is
+  // there, and then write all of it: a caller that can do without the sum asks for product_out::f32.
+  bool adds_quickly(const matrix& w, std::uint32_t m) const;
+
+  // Whether run_gated() can compute f(gate) * up from gate_up at once.
+  bool can_fuse_gate(const decoder_layer& l, const feed_forward& f, const element* x, std::uint32_t m) const;
   // `order` is that of x, `out_order` that of `out`; it may be paired only where `order` is.
-  void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out, column_order order,
-                column_order out_order);
+  void run_gated(const decoder_layer& l, activation gate, const element* x, std::uint32_t m, element* out,
+                 column_order order, column_order out_order);
 
  private:
   struct ordered_row {  // or rows

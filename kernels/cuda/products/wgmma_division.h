@@ -10,7 +10,7 @@ namespace weir::kernels::cuda {
 
 // The rows of the weights that a block may have, best measured; 0: no more.
 constexpr std::array<std::uint32_t, 4> wgmma_widths(product_out kind) {
-  if (kind == product_out::silu) return {256, 224, 192, 128};
+  if (kind == product_out::gated) return {256, 224, 192, 128};
   if (kind == product_out::add_f32) return {128, 96, 64};
   return {96, 48};
 }

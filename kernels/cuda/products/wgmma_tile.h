@@ -20,7 +20,7 @@ struct wgmma_plan {
   static constexpr product_out kind = kind_;
   static constexpr int groups = x_groups_, blocks = blocks_, w_rows = w_rows_;
   static constexpr int x_rows = groups * 64, threads = groups * 128 + 128;
-  static constexpr int planes = kind == product_out::silu ? 2 : 1;  // gate and up
+  static constexpr int planes = kind == product_out::gated ? 2 : 1;  // gate and up
   static constexpr int slabs = w_rows / (8 * planes);               // eight rows of each plane
   static constexpr int x_bytes = x_rows * panel_columns * 2, w_bytes = w_rows * panel_columns * 2;
   static constexpr int stage = x_bytes + w_bytes;
@@ -36,6 +36,7 @@ struct wgmma_args {
   std::uint32_t adders;          // clusters that share the K of a tile
   std::uint32_t shares, chunks;  // tiles of the product times `adders`; stages of all of K
   std::uint64_t weights_hint;    // how the L2 cache treats the weights
+  activation gate;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -78,9 +79,10 @@ struct wgmma_share {
 // Two outputs that lie side by side, from the sums of eight rows of the weights, or of eight of gate at
 // `sums` and the same eight of up at sums + 4.
 template <class plan>
-__device__ __forceinline__ std::uint32_t outputs_of(const float* sums) {
-  if constexpr (plan::kind == product_out::silu) {
-    return pair_of<plan::type>(gated(sums[0], sums[4]), gated(sums[1], sums[5]));
+__device__ __forceinline__ std::uint32_t outputs_of(const wgmma_args& a, const float* sums) {
+  if constexpr (plan::kind == product_out::gated) {
+    return pair_of<plan::type>(gated_quickly(a.gate, sums[0], sums[4]),
+                               gated_quickly(a.gate, sums[1], sums[5]));
   } else {
     return pair_of<plan::type>(sums[0], sums[1]);
   }
@@ -97,8 +99,8 @@ __device__ __forceinline__ void put_elements(const wgmma_args& a, std::uint32_t 
   element* to = static_cast<element*>(a.out) + std::size_t{row} * a.width;
 #pragma unroll
   for (int j = 0; j < plan::slabs; j += 2) {
-    const std::uint32_t first = outputs_of<plan>(sums + 4 * plan::planes * j),
-                        second = outputs_of<plan>(sums + 4 * plan::planes * (j + 1)),
+    const std::uint32_t first = outputs_of<plan>(a, sums + 4 * plan::planes * j),
+                        second = outputs_of<plan>(a, sums + 4 * plan::planes * (j + 1)),
                         other = __shfl_xor_sync(~0u, odd ? first : second, 1);
     const std::uint32_t column = (slab + j + odd) * 8 + threadIdx.x % 4 / 2 * 4;
     if (row < a.m && column < a.width)

@@ -180,8 +180,8 @@ void start(device& d, const block_product& p) {
   using r = block_rings<type, wide>;
   const auto kernel = wide_blocks_kernel<type, wide>;
   allow_shared(d, kernel, r::bytes);
-  // The map of w has the dimensions [slab, plane, 1, bytes / 8]; for silu, gate and up are one plane each.
-  const std::uint32_t planes = p.kind == product_out::silu ? 2 : 1;
+  // The map of w has the dimensions [slab, plane, 1, bytes / 8]; for gated, gate and up are one plane each.
+  const std::uint32_t planes = p.kind == product_out::gated ? 2 : 1;
   const std::uint64_t cells = up(p.w.cols, cell_columns), row = cells * r::cell,  // bytes
       slabs = up(p.w.rows, cell_rows) / planes;
   const std::uint32_t tile_slabs = r::rows / 8 / planes;
@@ -195,7 +195,7 @@ void start(device& d, const block_product& p) {
   const std::uint32_t across = (p.m + wide - 1) / wide,
                       tiles = static_cast<std::uint32_t>(up(slabs, 2 * tile_slabs)),
                       chunks = static_cast<std::uint32_t>(cells);
-  const wide_block_args a{{p.out, p.w.rows / planes, p.m, p.stride(), p.kind, p.out_order},
+  const wide_block_args a{{p.out, p.w.rows / planes, p.m, p.stride(), p.kind, p.gate, p.out_order},
                           static_cast<float4*>(d.workspace),
                           d.arrived,
                           across,

@@ -1,7 +1,7 @@
 // wide_blocks.h — what a block of wide_blocks.cu's products is: its rings in shared memory, how its warps
 // round weights.
 //
-// A block's tile is 128 rows of the weights (the outputs of the product) by `wide` rows of x. For silu the
+// A block's tile is 128 rows of the weights (the outputs of the product) by `wide` rows of x. For gated the
 // rows of gate and up alternate in a tile in groups of eight, so that one thread has both numbers that it
 // multiplies.
 #pragma once

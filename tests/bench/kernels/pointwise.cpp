@@ -73,9 +73,9 @@ void measure_rows(const backend& b, const bench::limits& l, const width& w, std:
       std::string(", ") + w.name + ", " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
   measure(b, l, "row_norm" + of, row_norm{x.data(), weight.data(), y.data(), rows, w.hidden, 1e-5f});
   measure(b, l, "rotary_angles" + of, rotary_angles{positions, frequencies, cos.data(), sin.data()});
-  measure(b, l, "rotary" + of,
-          rotary{y.data(), cos.data(), sin.data(), rows, w.heads * w.head_dim, w.heads, w.head_dim,
-                 w.head_dim});
+  measure(
+      b, l, "rotary" + of,
+      rotary{y.data(), cos.data(), sin.data(), rows, w.heads * w.head_dim, w.heads, w.head_dim, w.head_dim});
   measure(b, l, "activate, silu" + of, activate{x.data(), y.data(), rows, w.inter});
   measure(b, l, "activate, gelu" + of, activate{x.data(), y.data(), rows, w.inter, activation::gelu});
   measure(b, l, "soft_cap" + of, soft_cap{x.data(), std::size_t{rows} * w.inter, 1, 30});

@@ -98,7 +98,8 @@ TEST_CASE("inspect: a context that is served decides the tables and is said") {
     o.config["rope_scaling"] = {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}};
     tests::write_toy_directory(dir.path(), o);
   };
-  const auto whole = report_after(longrope), part = report_after(longrope, 128), beyond = report_after(longrope, 4096);
+  const auto whole = report_after(longrope), part = report_after(longrope, 128),
+             beyond = report_after(longrope, 4096);
   CHECK_THAT(lines_of(whole), Contains("long table at this context") && Contains("512 tokens"));
   CHECK_THAT(lines_of(part), Contains("short table at this context") && Contains("512 tokens, of which 128"));
   REQUIRE(part.notes.size() == 1);
@@ -152,9 +153,8 @@ TEST_CASE("inspect: what is wrong with files is said, and the rest is described"
     CHECK(m.chat);
   }
   SECTION("a template that does not compile refuses messages, and the model is served") {
-    const auto m = report_after([](const tests::temporary_dir& dir) {
-      tests::write_file(dir / "chat_template.jinja", "{% for %}");
-    });
+    const auto m = report_after(
+        [](const tests::temporary_dir& dir) { tests::write_file(dir / "chat_template.jinja", "{% for %}"); });
     CHECK(m.served());
     REQUIRE(m.chat);
     CHECK_THAT(m.chat->refused, Contains("does not compile"));

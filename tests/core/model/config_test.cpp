@@ -73,7 +73,8 @@ TEST_CASE("what a config leaves out takes the family's default") {
 
 TEST_CASE("each family has the biases and norms that it is known for") {
   const auto norms = [](const result<model_config>& c) { return mixer(c).norms; };
-  const auto qwen2 = parse("Qwen2ForCausalLM", {}), qwen3 = parse("Qwen3ForCausalLM", {{"attention_bias", true}});
+  const auto qwen2 = parse("Qwen2ForCausalLM", {}),
+             qwen3 = parse("Qwen3ForCausalLM", {{"attention_bias", true}});
   CHECK((qwen2->stored.qkv_bias && !qwen2->stored.out_bias && !qwen2->stored.mlp_bias));
   CHECK(norms(qwen2) == kernels::head_norms::none);
   CHECK((qwen3->stored.qkv_bias && qwen3->stored.out_bias));
@@ -90,9 +91,9 @@ TEST_CASE("sliding windows follow each family's keys") {
   CHECK(windows_of(parse("MistralForCausalLM", {{"sliding_window", nullptr}})) == windows{0, 0});
   CHECK(windows_of(parse("MistralForCausalLM", {})) == windows{4096, 4096});
   CHECK(windows_of(parse("Qwen2ForCausalLM", {{"sliding_window", 32}})) == windows{0, 0});
-  CHECK(windows_of(parse("Qwen2ForCausalLM", {{"sliding_window", 32},
-                                              {"use_sliding_window", true},
-                                              {"max_window_layers", 1}})) == windows{0, 32});
+  CHECK(windows_of(parse("Qwen2ForCausalLM",
+                         {{"sliding_window", 32}, {"use_sliding_window", true}, {"max_window_layers", 1}})) ==
+        windows{0, 32});
   CHECK(windows_of(parse("Qwen2ForCausalLM", {{"sliding_window", 32},
                                               {"use_sliding_window", true},
                                               {"layer_types", {"sliding_attention", "full_attention"}}})) ==

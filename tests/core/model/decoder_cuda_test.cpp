@@ -5,11 +5,12 @@
 
 #include "core/model/load.h"
 #include "core/sample/pipeline.h"
-#include "tests/support/plain_layer.h"
+#include "tests/support/budget.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
 #include "tests/support/log_softmax.h"
+#include "tests/support/plain_layer.h"
 
 namespace weir::tests::decoder_cuda_test {
 
@@ -77,6 +78,47 @@ struct allowed {
 };
 
 // Runs random batches of prompts, slices and decoding on the host and on the device.
+void compare_batches(model& on_host, model& on_device, std::uint32_t hidden, double most) {
+  const auto host = &on_host, device = &on_device;
+  const std::uint32_t vocab = host->info().vocab_size;
+  const std::size_t sequences = hidden > 1000 ? 6 : 20;
+  std::mt19937 r(11);
+  std::vector<tests::driven_sequence> of_host, of_device;
+  std::vector<std::uint32_t> prompts;
+  for (std::size_t i = 0; i < sequences; ++i) {
+    of_host.emplace_back(*host, static_cast<page_id>(i * 7), 7);
+    of_device.emplace_back(*device, static_cast<page_id>(i * 7), 7);
+    prompts.push_back(1 + r() % (hidden > 1000 ? 90 : 300));
+  }
+  for (int step = 0; step < 14; ++step) {
+    // A mixed step: prompts in slices, and decoding for those that are through. Later ones only decode, so
+    // that graphs are recorded and replayed, with batches of other sizes between.
+    batch bh, bd;
+    const std::size_t some = step < 8 ? sequences : 1 + r() % sequences;
+    for (std::size_t i = 0; i < some; ++i) {
+      const std::uint32_t at = of_host[i].position();
+      const std::uint32_t rows = step >= 5 || at >= prompts[i]
+                                     ? 1
+                                     : std::min(prompts[i] - at, 1 + static_cast<std::uint32_t>(r() % 150));
+      const auto first = static_cast<std::uint32_t>(bh.tokens.size());
+      for (std::uint32_t j = 0; j < rows; ++j) bh.tokens.push_back(static_cast<token_id>(r() % vocab));
+      bh.slices.push_back(of_host[i].slice(first, rows, static_cast<std::int32_t>(i)));
+      bd.slices.push_back(of_device[i].slice(first, rows, static_cast<std::int32_t>(i)));
+      of_host[i].advance(rows);
+      of_device[i].advance(rows);
+    }
+    bd.tokens = bh.tokens;
+    bh.logits_rows = bd.logits_rows = static_cast<std::uint32_t>(some);
+    host->forward(bh).value();
+    device->forward(bd).value();
+    double worst = 0;
+    for (std::uint32_t row = 0; row < some; ++row)
+      worst = std::max(worst, difference(host->logits(row), device->logits(row)));
+    CAPTURE(step, some);
+    CHECK(worst <= most);
+  }
+}
+
 void compare_batches(const std::shared_ptr<const kernels::backend>& b,
                      const std::vector<std::pair<shape, allowed>>& all) {
   for (const auto& [s, each] : all) {
@@ -87,43 +129,53 @@ void compare_batches(const std::shared_ptr<const kernels::backend>& b,
                    : kernels::name(kernels::is_plain(each.type) ? each.type : kernels::dtype::bf16)));
     CAPTURE(kernels::name(each.type), each.kv.has_value(), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim,
             s.bias, s.qk_norm, s.window);
-    const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
-    std::mt19937 r(11);
-    std::vector<tests::driven_sequence> of_host, of_device;
-    std::vector<std::uint32_t> prompts;
-    for (std::size_t i = 0; i < sequences; ++i) {
-      of_host.emplace_back(*host, static_cast<page_id>(i * 7), 7);
-      of_device.emplace_back(*device, static_cast<page_id>(i * 7), 7);
-      prompts.push_back(1 + r() % (s.hidden > 1000 ? 90 : 300));
-    }
-    for (int step = 0; step < 14; ++step) {
-      // A mixed step: prompts in slices, and decoding for those that are through. Later ones only decode, so
-      // that graphs are recorded and replayed, with batches of other sizes between.
-      batch bh, bd;
-      const std::size_t some = step < 8 ? sequences : 1 + r() % sequences;
-      for (std::size_t i = 0; i < some; ++i) {
-        const std::uint32_t at = of_host[i].position();
-        const std::uint32_t rows = step >= 5 || at >= prompts[i]
-                                       ? 1
-                                       : std::min(prompts[i] - at, 1 + static_cast<std::uint32_t>(r() % 150));
-        const auto first = static_cast<std::uint32_t>(bh.tokens.size());
-        for (std::uint32_t j = 0; j < rows; ++j) bh.tokens.push_back(static_cast<token_id>(r() % s.vocab));
-        bh.slices.push_back(of_host[i].slice(first, rows, static_cast<std::int32_t>(i)));
-        bd.slices.push_back(of_device[i].slice(first, rows, static_cast<std::int32_t>(i)));
-        of_host[i].advance(rows);
-        of_device[i].advance(rows);
-      }
-      bd.tokens = bh.tokens;
-      bh.logits_rows = bd.logits_rows = static_cast<std::uint32_t>(some);
-      host->forward(bh).value();
-      device->forward(bd).value();
-      double worst = 0;
-      for (std::uint32_t row = 0; row < some; ++row)
-        worst = std::max(worst, difference(host->logits(row), device->logits(row)));
-      CAPTURE(step, some);
-      CHECK(worst <= each.difference);
-    }
+    compare_batches(*host, *device, s.hidden, each.difference);
   }
+}
+
+// A model of three layers whose switches are drawn.
+random_model described(unsigned seed, kernels::dtype type) {
+  using namespace kernels;
+  std::mt19937 r(seed);
+  const auto one_of = [&](auto... x) {
+    const std::common_type_t<decltype(x)...> all[] = {x...};
+    return all[r() % sizeof...(x)];
+  };
+  const std::uint32_t head_dim = one_of(64u, 128u, 256u), heads = one_of(2u, 4u, 8u);
+  random_model m = parse_random_model("tiny-110m", 4096).value();
+  m.type = type;
+  model_config& c = m.config;
+  c.shape.hidden = one_of(256u, 384u, 512u);
+  c.shape.vocab = 640;
+  c.stored.tied = r() % 2;
+  c.stored.qkv_bias = r() % 3 == 0;
+  auto layer = tests::plain_layer(one_of(512u, 768u), heads, one_of(1u, heads / 2, heads), head_dim);
+  layer.norms = one_of(norm_place::before, norm_place::behind, norm_place::both, norm_place::parallel);
+  layer.branch_factor = one_of(1.0f, 1.0f, 0.4f);
+  layer.mlp.kind = one_of(activation::silu, activation::gelu, activation::relu2);
+  layer.mlp.gated = r() % 4 != 0;
+  layer.mixer.norms = one_of(head_norms::none, head_norms::each, head_norms::own, head_norms::row);
+  layer.mixer.gated = r() % 4 == 0 && !c.stored.qkv_bias;
+  if (r() % 3 == 0) layer.mixer.rule.cap = 5;
+  if (r() % 4 == 0) layer.mixer.rule.growth = 0.1f, layer.mixer.rule.growth_unit = 64;
+  c.stored.norms = layer.norms == norm_place::behind     ? names_behind
+                   : layer.norms == norm_place::both     ? names_both
+                   : layer.norms == norm_place::parallel ? names_parallel
+                                                         : names_before;
+  c.shape.centred_norms = r() % 4 == 0;
+  c.stored.norm_bias = c.shape.centred_norms && r() % 2;
+  c.shape.embed_factor = one_of(1.0f, 3.0f);
+  c.shape.embed_norm = r() % 4 == 0;
+  c.shape.logit_factor = one_of(1.0f, 0.25f);
+  if (r() % 3 == 0) c.shape.logit_cap = 8;
+  c.ropes = {{.theta = 1e6, .partial = one_of(1.0, 0.5)}, {.theta = 1e4, .attention_factor = 1.1}};
+  c.ropes[1].partial = c.ropes[0].partial;
+  set_layers(c, 3, layer);
+  for (auto& l : c.shape.layers) {
+    l.mixer.rotary = one_of(0, 0, 1, -1);
+    l.mixer.rule.window = one_of(0u, 0u, 40u);
+  }
+  return m;
 }
 
 }  // namespace
@@ -147,6 +199,30 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
         for (const std::size_t which : {2u, 3u, 7u}) all.emplace_back(shapes[which], allowed{type, 4e-2});
     }
   compare_batches(b, all);
+}
+
+TEST_CASE("cuda: models of every description agree with the host's, by a decoder or by single operations") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  unsigned whole = 0;
+  for (unsigned seed = 0; seed < rounds(60); ++seed) {
+    const auto type = seed % 3 == 0   ? kernels::dtype::f16
+                      : seed % 3 == 1 ? kernels::dtype::bf16
+                                      : kernels::dtype::f32;
+    const auto shape = described(seed, type);
+    const auto& l = shape.config.shape.layers.front();
+    CAPTURE(seed, kernels::name(type), int(l.norms), int(l.mlp.kind), l.mlp.gated, int(l.mixer.norms),
+            l.mixer.gated, l.mixer.head_dim, l.mixer.heads, l.mixer.kv_heads, l.mixer.rule.cap,
+            l.mixer.rule.growth, shape.config.shape.centred_norms, shape.config.shape.embed_norm,
+            shape.config.ropes[0].partial);
+    const auto host = make(shape, kernels::cpu_backend(2)), device = make(shape, b);
+    whole += device->info().runs_ahead;
+    compare_batches(*host, *device, shape.config.shape.hidden,
+                    type == kernels::dtype::f32   ? 1e-4
+                    : type == kernels::dtype::f16 ? 1e-2
+                                                  : 6e-2);
+  }
+  CHECK(whole > rounds(60) / 4);
 }
 
 TEST_CASE("cuda: a decoder with keys and values in fp8 or q8 agrees with a host that stores the same") {
@@ -283,6 +359,16 @@ TEST_CASE("cuda: every reference model's tokens and logits are reproduced within
   const auto b = tests::cuda_device();
   if (!b) return;
   for (const auto& dir : tests::reference_models()) check_reference(dir, dir, b);
+  for (const auto& dir : tests::bundled_families()) check_reference(dir, dir, b);
+}
+
+TEST_CASE("cuda: every further family's tokens and logits are reproduced within what its types allow") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  for (const auto& dir : tests::data_folders("models-families", "reference.json")) {
+    if (dir.filename() == "phi3-longrope-switch" || !inspect_model(dir.string(), *b)) continue;
+    check_reference(dir, dir, b);
+  }
 }
 
 // The host's f32 is what both are measured by: where numbers are rounded to the neighbours of what the host

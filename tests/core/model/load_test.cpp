@@ -43,8 +43,8 @@ TEST_CASE("a page's bytes are those of the backend that is asked") {
   auto b = *kernels::reference_backend();
   const auto alone = inspect_model(dir.path().string(), b).value();
   b.decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t {
-    const bool whole = s.layers.size() == 2 && s.layers[1].down.rows == s.model.hidden &&
-                       s.head.rows == s.model.vocab;
+    const bool whole =
+        s.layers.size() == 2 && s.layers[1].down.rows == s.model.hidden && s.head.rows == s.model.vocab;
     return whole ? 4321 : 0;
   };
   CHECK(inspect_model(dir.path().string(), b).value().page_bytes == 4321);

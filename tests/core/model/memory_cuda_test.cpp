@@ -8,10 +8,10 @@
 
 #include "core/model/load.h"
 #include "core/sample/pipeline.h"
-#include "tests/support/plain_layer.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/drive.h"
 #include "tests/support/engine_rig.h"
+#include "tests/support/plain_layer.h"
 
 namespace weir::tests::memory_cuda_test {
 

@@ -97,8 +97,8 @@ void check_switched(const std::filesystem::path& dir, const std::string& device)
 
 // Families of which tiny models are there and that are not served yet.
 bool comes_later(std::string_view name) {
-  for (const char* part : {"moe", "mixtral", "gpt-oss", "minimax", "deepseek", "llama4", "gemma4", "qwen3_5",
-                           "qwen3-next"})
+  for (const char* part :
+       {"moe", "mixtral", "gpt-oss", "minimax", "deepseek", "llama4", "gemma4", "qwen3_5", "qwen3-next"})
     if (name.find(part) != name.npos) return true;
   return false;
 }

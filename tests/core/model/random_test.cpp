@@ -26,7 +26,8 @@ TEST_CASE("random models have the shapes that their names promise") {
 
 TEST_CASE("a random Gemma has its family's layers") {
   const auto shape = parse_random_model("gemma-3-12b", 8192).value().config.shape;
-  const auto full = std::ranges::count_if(shape.layers, [](const auto& l) { return l.mixer.rule.window == 0; });
+  const auto full =
+      std::ranges::count_if(shape.layers, [](const auto& l) { return l.mixer.rule.window == 0; });
   CHECK((shape.layers.size() == 48 && full == 8 && shape.tables.size() == 2));
   CHECK(shape.layers[5].mixer.rotary == 0);
   CHECK(shape.layers[6].mixer.rotary == 1);

@@ -1,0 +1,147 @@
+// Which descriptions the cuda decoder takes, and what it makes of them. No device is needed.
+#include <catch2/catch.hpp>
+
+#include "kernels/cuda/decoder_room.h"
+#include "tests/support/plain_layer.h"
+
+namespace weir::tests::cuda_room_test {
+
+using namespace weir::kernels;
+using namespace weir::kernels::cuda;
+
+namespace {
+
+model_shape plain() {
+  model_shape m;
+  m.vocab = 512;
+  m.hidden = 256;
+  m.tables = {{std::vector<float>(32, 0.5f)}};
+  m.layers = {plain_layer(512, 4, 2, 64), plain_layer(512, 4, 2, 64)};
+  m.layers[1].mixer.place = 1;
+  m.groups = {{2, 64, 2}};
+  return m;
+}
+
+decoder_shape whole(const model_shape& m, dtype type = dtype::bf16) {
+  decoder_shape s;
+  s.model = m;
+  s.page_tokens = cuda::page_tokens;
+  s.embedding = s.head = {nullptr, type, m.vocab, m.hidden};
+  for (const layer_shape& l : m.layers) {
+    decoder_layer w;
+    w.qkv = {nullptr, type, l.mixer.width(), m.hidden};
+    w.out = {nullptr, type, m.hidden, l.mixer.q_width()};
+    w.gate_up = {nullptr, type, l.mlp.width(), m.hidden};
+    w.down = {nullptr, type, m.hidden, l.mlp.inter};
+    s.layers.push_back(w);
+  }
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: a decoder takes every description of the dense families") {
+  CHECK(why_not(whole(plain())) == "");
+  model_shape m = plain();
+  layer_shape& l = m.layers[1];
+  l.norms = norm_place::both;
+  l.branch_factor = 0.3f;
+  l.mixer.rule = {100, 1, 50, 0.1f, 8192};
+  l.mixer.rotary = -1;
+  l.mixer.norms = head_norms::row;
+  l.mlp = {1024, activation::relu2, false};
+  m.embed_factor = 12;
+  m.embed_norm = true;
+  m.logit_factor = 0.1f;
+  m.logit_cap = 30;
+  m.tables.push_back({std::vector<float>(10, 1.0f), 1.2f});
+  CHECK(why_not(whole(m)) == "");
+  m.layers[0].norms = norm_place::parallel;
+  m.layers[0].mixer.norms = m.layers[1].mixer.norms = head_norms::own;
+  m.centred_norms = true;
+  CHECK(why_not(whole(m)) == "");
+}
+
+TEST_CASE("cuda: a decoder says why it does not take a description") {
+  const auto declined = [](const auto& change) {
+    model_shape m = plain();
+    change(m);
+    return std::string(why_not(m));
+  };
+  CHECK(declined([](model_shape& m) { m.layers.clear(); }) == "it has no layers");
+  CHECK(declined([](model_shape& m) {
+          m.groups.push_back({1, 128, 1});
+        }) == "its layers have pages of different sizes");
+  CHECK(declined([](model_shape& m) { m.layers[1].mixer.heads = 8; }) ==
+        "its layers have heads of different sizes");
+  CHECK(declined([](model_shape& m) { m.layers[1].mixer.gated = true; }) ==
+        "some of its layers have gates on attention and others have none");
+  CHECK(declined([](model_shape& m) {
+          for (layer_shape& l : m.layers) l.mixer.head_dim = 80;
+        }) == "no kernel has heads of its sizes");
+  CHECK(declined([](model_shape& m) { m.hidden = 252; }) == "no kernel has rows of its width");
+  CHECK(declined([](model_shape& m) { m.hidden = 16384; }) == "no kernel has rows of its width");
+  CHECK(declined([](model_shape& m) { m.layers[1].mlp.inter = 511; }) ==
+        "the width of a feed-forward is no multiple of 8");
+  CHECK(declined([](model_shape& m) {
+          m.layers[0].mixer.norms = head_norms::row;
+          m.centred_norms = true;
+        }) == "its norms of whole rows of heads are centred");
+
+  CHECK(why_not(whole(plain(), dtype::f32)) == "it has matrices in f32");
+  decoder_shape s = whole(plain());
+  s.page_tokens = 16;
+  CHECK(why_not(s) == "its pages have another number of tokens");
+  s = whole(plain(), dtype::f16);
+  s.kv = kv_type::bf16;
+  CHECK(why_not(s) == "keys and values are of another 16-bit type than its rows");
+  model_shape narrow = plain();
+  narrow.groups[0].head_dim = 16;
+  for (layer_shape& l : narrow.layers) l.mixer.head_dim = 16;
+  narrow.tables[0].frequencies.resize(8);
+  s = whole(narrow);
+  CHECK(why_not(s) == "");
+  s.kv = kv_type::q8;
+  CHECK(why_not(s) == "no kernel has keys and values of its sizes");
+  s = whole(plain());
+  s.layers[0].qkv.rows -= 4;
+  CHECK(why_not(s) == "the sizes of its matrices are no multiples of 8");
+}
+
+TEST_CASE("cuda: one factor of all branches becomes the unit of the stream, others have a branch") {
+  model_shape m = plain();
+  m.norm_eps = 1e-5f;
+  CHECK(units_of(m).unit == 1);
+  CHECK(units_of(m).eps == m.norm_eps);
+  CHECK(!has_branch(m, m.layers[0]));
+  for (layer_shape& l : m.layers) l.branch_factor = 0.25f;
+  CHECK(units_of(m).unit == 0.25f);
+  CHECK(units_of(m).eps == Approx(16e-5));
+  CHECK(!has_branch(m, m.layers[0]));
+  m.layers[1].branch_factor = 0.5f;
+  CHECK(units_of(m).unit == 1);
+  CHECK(has_branch(m, m.layers[0]));
+  CHECK(has_branch(m, m.layers[1]));
+  m = plain();
+  m.layers[1].norms = norm_place::behind;
+  CHECK(units_of(m).unit == 1);
+  CHECK(!has_branch(m, m.layers[0]));
+  CHECK(has_branch(m, m.layers[1]));
+}
+
+TEST_CASE("cuda: layers without rotation share angles that turn nothing, and parts of heads leave a rest") {
+  model_shape m = plain();
+  CHECK(angle_tables_of(m) == 1);
+  m.tables.push_back({std::vector<float>(12, 1.0f)});
+  m.layers[1].mixer.rotary = 1;
+  CHECK(angle_tables_of(m) == 2);
+  CHECK(angle_table(m, m.layers[1].mixer) == 1);
+  CHECK(rest_of(m, m.layers[0].mixer) == 0);
+  CHECK(rest_of(m, m.layers[1].mixer) == 20);
+  m.layers[0].mixer.rotary = -1;
+  CHECK(angle_tables_of(m) == 3);
+  CHECK(angle_table(m, m.layers[0].mixer) == 2);
+  CHECK(rest_of(m, m.layers[0].mixer) == 0);
+}
+
+}  // namespace weir::tests::cuda_room_test
