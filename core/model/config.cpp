@@ -180,7 +180,7 @@ float multiplier(json_reader& in, const char* key, double otherwise) {
 
 float cap(json_reader& in, const char* key) {
   const double x = in.number(key).value_or(0);
-  if (in.has(key) && !(x > 0)) bad(in, fmt::format("'{}' must be above 0", key));
+  if (in.has(key) && !(x > 0 && x < 1e9)) bad(in, fmt::format("'{}' must be above 0 and below 1e9", key));
   return static_cast<float>(x);
 }
 

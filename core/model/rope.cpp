@@ -90,7 +90,8 @@ std::vector<float> read_divisors(json_reader& in, const char* key) {
 }
 
 void read_longrope(json_reader& in, double context, rope_config& rope) {
-  if (!(rope.original_context >= 1)) return bad(in, "'original_max_position_embeddings' is missing");
+  if (!(rope.original_context > 1))
+    return bad(in, "'original_max_position_embeddings' is missing, or not above 1");
   rope.factor = context / rope.original_context;
   if (in.has("factor")) read_factor(in, rope);
   read_attention_factor(in, rope);

@@ -50,7 +50,7 @@ TEST_CASE("inspect devices: what a device lacks or has not is said of that devic
   CHECK_THAT(odd[0].wrong->message, Contains("abacus"));
   CHECK_THAT(odd[1].lacks, Contains("does not fit: cuda:0 lacks"));
   o.kv = kernels::kv_type::fp8;
-  const auto other = inspect_on(spec, o, {"cpu"}, 0);
+  const auto other = inspect_on(spec, o, {"cuda:0"}, 40ull << 30);  // in f32, by single operations
   REQUIRE(other[0].wrong);
   CHECK_THAT(other[0].wrong->message, Contains("fp8"));
 }

@@ -286,4 +286,61 @@ TEST_CASE("a config that is not one is refused") {
              Contains("there twice"));
 }
 
+TEST_CASE("a family's keys are refused in other families, and out of range in its own") {
+  CHECK_THAT(refusal(llama({{"attention_multiplier", 0.5}})),
+             Contains("attention_multiplier in LlamaForCausalLM is not supported yet"));
+  CHECK_THAT(refusal(llama({{"final_logit_softcapping", 30}})), Contains("final_logit_softcapping"));
+  CHECK_THAT(refusal(llama({{"num_local_experts", 8}})),
+             Contains("num_local_experts, a mixture of experts,"));
+  CHECK(llama({{"residual_multiplier", 1}, {"logit_scale", 1.0}}).has_value());
+  CHECK_THAT(refusal(parse("GraniteForCausalLM", {{"logits_scaling", 0}})), Contains("'logits_scaling'"));
+  CHECK_THAT(refusal(parse("Gemma2ForCausalLM", {{"attn_logit_softcapping", -1}})),
+             Contains("'attn_logit_softcapping' must be above 0"));
+  CHECK_THAT(refusal(parse("Gemma2ForCausalLM", {{"query_pre_attn_scalar", 0}})),
+             Contains("query_pre_attn_scalar"));
+  CHECK_THAT(refusal(parse("Glm4ForCausalLM", {{"partial_rotary_factor", 0.4}})),
+             Contains("an even number of a head's 8 elements must turn"));
+  CHECK_THAT(refusal(parse("SmolLM3ForCausalLM", {{"no_rope_layers", {1}}})), Contains("no_rope_layers"));
+  CHECK_THAT(refusal(parse("Mistral3ForConditionalGeneration", {})), Contains("'text_config'"));
+  CHECK_THAT(refusal(llama({{"text_config", json::object()}})), Contains("text_config in LlamaForCausalLM"));
+}
+
+TEST_CASE("a text model inside another has its own keys, the outer ones, and its family's defaults") {
+  json::object inner = tests::toy_config({});
+  inner.erase("architectures");
+  for (const char* key : {"tie_word_embeddings", "eos_token_id", "max_position_embeddings", "head_dim"})
+    inner.erase(key);
+  const json::object outer{{"architectures", {"Mistral3ForConditionalGeneration"}},
+                           {"text_config", inner},
+                           {"eos_token_id", 200},
+                           {"tie_word_embeddings", true},
+                           {"vision_config", json::object()}};
+  const auto c = parse_config(json::serialize(outer), "config.json");
+  REQUIRE(c.has_value());
+  CHECK(c->stop_ids == std::vector<token_id>{200});
+  CHECK(c->stored.tied);
+  CHECK(c->context == 262144);
+  CHECK(mixer(c).head_dim == 128);
+}
+
+TEST_CASE("which layers slide and turn follows the family where the file does not say") {
+  const auto turning = [](const result<model_config>& c) {
+    std::vector<int> out;
+    for (const kernels::layer_shape& l : c.value().shape.layers) out.push_back(l.mixer.rotary);
+    return out;
+  };
+  const auto gemma = parse("Gemma3ForCausalLM", {{"num_hidden_layers", 7}, {"sliding_window", 8}});
+  CHECK(windows_of(gemma) == std::vector<std::uint32_t>{8, 8, 8, 8, 8, 0, 8});
+  CHECK(turning(gemma) == std::vector<int>{1, 1, 1, 1, 1, 0, 1});
+  const auto smol = parse("SmolLM3ForCausalLM", {{"num_hidden_layers", 5}});
+  CHECK(turning(smol) == std::vector<int>{0, 0, 0, -1, 0});
+  const auto exaone =
+      parse("Exaone4ForCausalLM", {{"num_hidden_layers", 4}, {"sliding_window_pattern", "LLLG"}});
+  CHECK(windows_of(exaone) == std::vector<std::uint32_t>{4096, 4096, 4096, 0});
+  CHECK(turning(exaone) == std::vector<int>{0, 0, 0, -1});
+  const auto flat = parse("Exaone4ForCausalLM", {{"num_hidden_layers", 2}, {"sliding_window", nullptr}});
+  CHECK(windows_of(flat) == std::vector<std::uint32_t>{0, 0});
+  CHECK(turning(flat) == std::vector<int>{0, 0});
+}
+
 }  // namespace weir::tests::config_test

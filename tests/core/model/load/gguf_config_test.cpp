@@ -311,7 +311,7 @@ TEST_CASE("longrope: its divisors are tensors, with or without a name of the typ
              Contains("'phi3.rope.scaling.attn_factor'"));
 }
 
-TEST_CASE("phi3 slides everywhere or, with a window of 0, nowhere; its up has the gate") {
+TEST_CASE("phi3 slides everywhere or, with a window of 0, nowhere, and its up has the gate") {
   CHECK(layers_of(described("phi3").number("attention.sliding_window", 0).config()) == "------");
   CHECK(layers_of(described("phi3").number("attention.sliding_window", 32).config()) == "wwwwww");
   CHECK_THAT(described("mistral3").number("attention.sliding_window", 32).refusal(),
