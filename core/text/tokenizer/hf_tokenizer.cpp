@@ -138,7 +138,7 @@ std::vector<token_id> hf_tokenizer::encode_text(std::string_view text, const std
 void hf_tokenizer::encode_segment(std::string_view text, bool opens, bool plain, scratch& s,
                                   std::vector<token_id>& out) const {
   s.text = text;
-  normalizer_.apply(s.text, opens, s.at);
+  opens = normalizer_.apply(s.text, opens, s.at) && opens;
   if (!added_.has(added_tokens::stage::normalized)) return encode_words(s.text, opens, s, out);
   std::vector<span_of_text> all_plain;
   if (plain) all_plain.push_back({0, s.text.size()});

@@ -48,8 +48,10 @@ void order_marks(std::vector<utf8proc_int32_t>& text) {
   }
 }
 
-void apply_step(std::string& text, normalizer::form form, turn* at) {
-  if (is_ascii(text)) return;
+// Each step returns whether it kept what the text began with. Hugging Face's Precompiled counts as such a step
+// even where its table drops the first characters.
+bool apply_step(std::string& text, normalizer::form form, turn* at) {
+  if (is_ascii(text)) return true;
   const bool compat = form == normalizer::form::nfkc || form == normalizer::form::nfkd;
   const bool composes = form == normalizer::form::nfc || form == normalizer::form::nfkc;
   const auto options =
@@ -76,9 +78,10 @@ void apply_step(std::string& text, normalizer::form form, turn* at) {
     all.add();
     append_utf8(text, static_cast<char32_t>(c));
   }
+  return true;
 }
 
-void apply_step(std::string& text, normalizer::strip which, turn*) {
+bool apply_step(std::string& text, normalizer::strip which, turn*) {
   std::size_t begin = 0, end = 0;
   bool leading = true;
   for (std::string_view rest = text; !rest.empty();) {
@@ -91,9 +94,10 @@ void apply_step(std::string& text, normalizer::strip which, turn*) {
   if (!which.left) begin = 0;
   if (!which.right) end = text.size();
   text = begin < end ? text.substr(begin, end - begin) : std::string();
+  return begin == 0;
 }
 
-void apply_step(std::string& text, normalizer::lowercase, turn* at) {
+bool apply_step(std::string& text, normalizer::lowercase, turn* at) {
   std::string out;
   work_steps all(at);
   for (std::string_view rest = text; !rest.empty();) {
@@ -106,25 +110,38 @@ void apply_step(std::string& text, normalizer::lowercase, turn* at) {
     }
   }
   text = std::move(out);
+  return true;
 }
 
-void apply_step(std::string& text, normalizer::strip_accents, turn* at) {
+// Removes the characters that `drops` names, and puts `by(c)` for the others.
+bool filter(std::string& text, turn* at, const auto& drops, const auto& by) {
   std::string out;
   work_steps all(at);
+  bool keeps_start = true;
   for (std::string_view rest = text; !rest.empty();) {
     all.add();
+    const bool first = rest.size() == text.size();
     const char32_t c = take_character(rest);
-    if (!is_mark(c)) append_utf8(out, c);
+    if (!drops(c)) append_utf8(out, by(c));
+    if (first) keeps_start = !drops(c);
   }
   text = std::move(out);
+  return keeps_start;
 }
 
-void apply_step(std::string& text, const normalizer::prepend& p, turn*) {
+bool apply_step(std::string& text, normalizer::strip_accents, turn* at) {
+  return filter(text, at, is_mark, [](char32_t c) { return c; });
+}
+
+bool apply_step(std::string& text, const normalizer::prepend& p, turn*) {
   if (!text.empty()) text.insert(0, p.what);
+  return true;
 }
 
-void apply_step(std::string& text, const normalizer::replace& r, turn* at) {
+bool apply_step(std::string& text, const normalizer::replace& r, turn* at) {
+  const bool drops = r.what.drops_start(text, r.by, at);
   text = r.what.replace(text, r.by, at);
+  return !drops;
 }
 
 bool nmt_drops(char32_t c) noexcept {
@@ -137,15 +154,8 @@ bool nmt_is_space(char32_t c) noexcept {
          c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
 }
 
-void apply_step(std::string& text, normalizer::nmt, turn* at) {
-  std::string out;
-  work_steps all(at);
-  for (std::string_view rest = text; !rest.empty();) {
-    all.add();
-    const char32_t c = take_character(rest);
-    if (!nmt_drops(c)) append_utf8(out, nmt_is_space(c) ? U' ' : c);
-  }
-  text = std::move(out);
+bool apply_step(std::string& text, normalizer::nmt, turn* at) {
+  return filter(text, at, nmt_drops, [](char32_t c) { return nmt_is_space(c) ? U' ' : c; });
 }
 
 // The extended grapheme cluster that `text` begins with, in bytes.
@@ -164,7 +174,7 @@ std::size_t cluster_size(std::string_view text) noexcept {
 
 // As Hugging Face's tokenizers use the table: a cluster of less than 6 bytes is replaced whole, and else each
 // character by itself; the shortest string of the table that begins there is taken.
-void apply_step(std::string& text, const normalizer::precompiled& p, turn* at) {
+bool apply_step(std::string& text, const normalizer::precompiled& p, turn* at) {
   constexpr std::size_t small = 6;
   std::string out;
   out.reserve(text.size());
@@ -188,6 +198,7 @@ void apply_step(std::string& text, const normalizer::precompiled& p, turn* at) {
     }
   }
   text = std::move(out);
+  return true;
 }
 
 }  // namespace
@@ -252,11 +263,13 @@ void normalizer::add(const json_field& field, text_growth& so_far) {
   so_far.count(field, type, times);
 }
 
-void normalizer::apply(std::string& text, bool opens, turn* at) const {
+bool normalizer::apply(std::string& text, bool opens, turn* at) const {
+  bool keeps_start = true;
   if (sentence_) text = normalize(text, opens, *sentence_, at);
   for (const auto& step : steps_) {
-    std::visit([&](const auto& s) { apply_step(text, s, at); }, step);
+    keeps_start = std::visit([&](const auto& s) { return apply_step(text, s, at); }, step) && keeps_start;
   }
+  return keeps_start;
 }
 
 }  // namespace weir::core

@@ -24,8 +24,9 @@ class normalizer {
   normalizer(sentence_rules rules, const std::string& path);
 
   // `opens`: `text` is the start of what is being encoded. `at`: turn.h; this throws nobody_waits. REQUIRES:
-  // `text` is valid UTF-8, and stays so.
-  void apply(std::string& text, bool opens = true, turn* at = nullptr) const;
+  // `text` is valid UTF-8, and stays so. Returns whether the text still begins with what it began with: false
+  // where a step removed that. Then the text is no start for rules that treat one in their own way.
+  bool apply(std::string& text, bool opens = true, turn* at = nullptr) const;
   bool empty() const noexcept { return steps_.empty() && !sentence_; }
 
   enum class form { nfc, nfd, nfkc, nfkd };

@@ -123,6 +123,13 @@ double pattern::growth_of(std::string_view by) const {
   return shortest == 0 ? 1 + size : std::max(1.0, size / static_cast<double>(shortest));
 }
 
+bool pattern::drops_start(std::string_view text, std::string_view by, turn* at) const {
+  if (!by.empty()) return false;
+  std::vector<span_of_text> hits;
+  find(text, hits, at);
+  return !hits.empty() && hits[0].begin == 0 && hits[0].end > 0;
+}
+
 std::string pattern::replace(std::string_view text, std::string_view by, turn* at) const {
   std::vector<span_of_text> hits;
   find(text, hits, at);

@@ -53,6 +53,8 @@ class pattern {
   void find(std::string_view text, std::vector<span_of_text>& out, turn* at = nullptr) const;
   // `text` with every match replaced.
   std::string replace(std::string_view text, std::string_view by, turn* at = nullptr) const;
+  // Whether replace() puts nothing for bytes at the start of `text`.
+  bool drops_start(std::string_view text, std::string_view by, turn* at = nullptr) const;
   // How many times as long replace() may make a text; at least 1.
   double growth_of(std::string_view by) const;
 

@@ -57,6 +57,25 @@ TEST_CASE("broken UTF-8 is encoded as the replacement character") {
   CHECK(t->encode_parts(parts) == t->encode("a\uFFFD", {}));
 }
 
+TEST_CASE("a text whose first characters a normaliser removed is no start for a Metaspace of the first word") {
+  auto file = byte_fallback_file();
+  file["pre_tokenizer"] = json(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"first"})");
+  file["post_processor"] = nullptr;
+  const auto with = [&](const char* step, const char* text) {
+    file["normalizer"] = json(step);
+    const auto t = parsed(file);
+    return t->decode(t->encode(text, {}), {}).size() == 1 ? t->piece(t->encode(text, {})[0]) : "several";
+  };
+  constexpr const char* strip = R"({"type":"Strip","strip_left":true,"strip_right":true})";
+  CHECK(with(strip, "a") == "▁a");
+  CHECK(with(strip, " a") == "a");
+  CHECK(with(R"({"type":"Nmt"})", "\x01" "a") == "a");
+  CHECK(with(R"({"type":"StripAccents"})", "\u0301a") == "a");
+  CHECK(with(R"({"type":"Replace","pattern":{"Regex":"^ +"},"content":""})", "  a") == "a");
+  CHECK(with(R"({"type":"Replace","pattern":{"String":"b"},"content":""})", "ab") == "▁a");
+  CHECK(with(R"({"type":"Replace","pattern":{"String":"b"},"content":"a"})", "b") == "▁a");
+}
+
 TEST_CASE("BOS is what the configuration names, as text or as an object") {
   CHECK(parsed(byte_fallback_file(), R"({"bos_token":"<s>"})")->bos() == 1);
   CHECK(parsed(byte_fallback_file(), R"({"bos_token":{"content":"<s>"}})")->bos() == 1);
