@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <unordered_set>
 
 #include "core/text/base64.h"
-#include "core/text/tokenizer/byte_level.h"
 #include "core/text/tokenizer/gguf_rules.h"
+#include "core/text/tokenizer/ranked_tokens.h"
 
 namespace weir::core {
 namespace {
-
-namespace json = boost::json;
-
-constexpr std::size_t most_ranks = std::size_t{1} << 24;
 
 struct ranked {
   std::string_view base64;
@@ -39,31 +34,15 @@ std::string_view take_line(std::string_view& rest) noexcept {
   return line;
 }
 
-// [rank] the token's bytes, spelled in the alphabet of byte-level vocabularies.
-std::vector<std::string> parse_ranks(std::string_view file, const std::string& path) {
-  std::vector<std::string> out;
-  std::unordered_set<std::string> seen;
+ranked_tokens parse_ranks(std::string_view file, const std::string& path) {
+  ranked_tokens out;
   for (std::size_t number = 1; !file.empty(); ++number) {
     const std::string_view line = take_line(file);
     if (line.empty()) continue;
-    const auto wrong = [&](std::string_view what) { bad_field(fmt::format("{}:{}", path, number), what); };
+    const std::string place = fmt::format("{}:{}", path, number);
     const auto parsed = parse_line(line);
-    if (!parsed) wrong("is not a token in base64, a space and a rank");
-    const auto bytes = from_base64(parsed->base64);
-    if (!bytes || bytes->empty()) wrong("its token is not base64");
-    if (bytes->size() > most_piece_bytes) wrong(fmt::format("its token has over {} bytes", most_piece_bytes));
-    if (parsed->rank >= most_ranks) wrong(fmt::format("its rank is not below {}", most_ranks));
-    if (parsed->rank >= out.size()) out.resize(parsed->rank + 1);
-    if (!out[parsed->rank].empty()) wrong("its rank is there twice");
-    append_byte_level(out[parsed->rank], *bytes);
-    if (!seen.insert(out[parsed->rank]).second) wrong("its token is there twice");
-  }
-  const auto gap = std::ranges::find(out, std::string());
-  if (gap != out.end()) bad_field(path, fmt::format("no token has rank {}", gap - out.begin()));
-  for (int b = 0; b < 256; ++b) {
-    std::string spelled;
-    append_byte_level(spelled, std::string(1, static_cast<char>(b)));
-    if (!seen.contains(spelled)) bad_field(path, fmt::format("byte 0x{:02X} is no token", b));
+    if (!parsed) bad_field(place, "is not a token in base64, a space and a rank");
+    out.add(parsed->base64, parsed->rank, place);
   }
   return out;
 }
@@ -128,18 +107,6 @@ const known_class& class_of(const tokenizer_settings& settings, const std::strin
   return *found;
 }
 
-json::value rules_of(const known_class& known) {
-  const json::object bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
-  const json::object cut{{"type", "Split"},
-                         {"pattern", {{"Regex", known.expression}}},
-                         {"behavior", "Isolated"},
-                         {"invert", false}};
-  json::object out{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", json::array{cut, bytes}}}},
-                   {"decoder", bytes}};
-  if (known.composes) out["normalizer"] = json::object{{"type", "NFC"}};
-  return out;
-}
-
 }  // namespace
 
 bool looks_like_tiktoken(std::string_view file) noexcept {
@@ -150,12 +117,8 @@ bool looks_like_tiktoken(std::string_view file) noexcept {
 std::shared_ptr<const tokenizer> tiktoken_tokenizer(std::string_view file, const std::string& path,
                                                     const tokenizer_settings& settings) {
   const known_class& known = class_of(settings, path);
-  const auto tokens = parse_ranks(file, path);
-  scored_pieces pieces;
-  for (const std::string& t : tokens)
-    pieces.all.push_back({t, -static_cast<double>(pieces.all.size()), piece_kind::normal});
-  const json::value rules = rules_of(known);
-  tokenizer_parts parts = parts_of(json_field(rules, path), word_model(piece_bpe(pieces, true)));
+  const ranked_tokens tokens = parse_ranks(file, path);
+  tokenizer_parts parts = tokens.parts({known.expression, known.composes, 0}, path);
   parts.added = added_tokens(known.specials(tokens.size(), settings), parts.normal, path);
   tokenizer_config config = settings.config();
   config.clean_up_spaces = false;  // these classes never do

@@ -9,6 +9,7 @@
 #include "core/text/tokenizer/gguf_tokenizer.h"
 #include "core/text/tokenizer/hf_tokenizer.h"
 #include "core/text/tokenizer/sentencepiece_tokenizer.h"
+#include "core/text/tokenizer/tekken_tokenizer.h"
 #include "core/text/tokenizer/tiktoken_tokenizer.h"
 #include "core/text/tokenizer/tokenizer_settings.h"
 
@@ -47,9 +48,8 @@ result<std::shared_ptr<const tokenizer>> build_from_gguf(const std::string& path
 }
 
 // Files of vocabularies that are not read, which a directory without tokenizer.json may have.
-constexpr std::array<std::string_view, 6> other_vocabularies = {"tekken.json",  "tokenizer.model.v3",
-                                                                "spiece.model", "sentencepiece.bpe.model",
-                                                                "vocab.json",   "vocab.txt"};
+constexpr std::array<std::string_view, 5> other_vocabularies = {
+    "tokenizer.model.v3", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "vocab.txt"};
 
 // A directory's files of text. Members throw refusal.
 class directory {
@@ -67,6 +67,7 @@ class directory {
     const std::string specials = contents("special_tokens_map.json").value_or("");
     if (const auto text = contents("tokenizer.json"))
       return tokenizer_from_json(*text, {config, specials, {}});
+    if (const auto text = contents("tekken.json")) return tekken_tokenizer(*text);
     const std::string added = contents("added_tokens.json").value_or("");
     const settings_files beside{config, specials, added};
     if (const auto file = contents("tokenizer.model")) {

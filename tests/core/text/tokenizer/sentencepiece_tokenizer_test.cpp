@@ -197,11 +197,11 @@ TEST_CASE("a model that is wrong or not known is refused with the field") {
 
 TEST_CASE("a directory with another vocabulary alone is refused with its name") {
   const temporary_dir dir;
-  write_file(dir / "tekken.json", "{}");
+  write_file(dir / "tokenizer.model.v3", "{}");
   const auto t = load_tokenizer(dir.path().string());
   REQUIRE(!t);
   CHECK(t.error().code == errc::not_supported);
-  CHECK_THAT(t.error().message, Contains("tokenizer.json: no such file; tekken.json is not supported yet"));
+  CHECK_THAT(t.error().message, Contains("tokenizer.json: no such file; tokenizer.model.v3 is not supported yet"));
 }
 
 }  // namespace weir::tests::sentencepiece_tokenizer_test
