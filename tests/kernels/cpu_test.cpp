@@ -119,12 +119,12 @@ TEST_CASE("cpu: norms equal the reference") {
                  head_weight = random_floats(r, head_dim);
       const auto own = random_floats(r, std::size_t{heads} * head_dim);
       for (const bool centred : {false, true}) {
-        compare_in_place(b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f,
-                                      centred},
-                         per_head, 2e-6);
-        compare_in_place(b, head_norm{nullptr, own.data(), rows, stride, heads, head_dim, 1e-6f, centred,
-                                      head_dim},
-                         per_head, 2e-6);
+        compare_in_place(
+            b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f, centred},
+            per_head, 2e-6);
+        compare_in_place(
+            b, head_norm{nullptr, own.data(), rows, stride, heads, head_dim, 1e-6f, centred, head_dim},
+            per_head, 2e-6);
         // All heads of a row as one, as in models that norm the whole row.
         compare_in_place(b, head_norm{nullptr, own.data(), rows, stride, 1, heads * head_dim, 1e-6f, centred},
                          per_head, 2e-6);

@@ -48,8 +48,8 @@ void order_marks(std::vector<utf8proc_int32_t>& text) {
   }
 }
 
-// Each step returns whether it kept what the text began with. Hugging Face's Precompiled counts as such a step
-// even where its table drops the first characters.
+// Each step returns whether it kept what the text began with. Hugging Face's Precompiled counts as such a
+// step even where its table drops the first characters.
 bool apply_step(std::string& text, normalizer::form form, turn* at) {
   if (is_ascii(text)) return true;
   const bool compat = form == normalizer::form::nfkc || form == normalizer::form::nfkd;

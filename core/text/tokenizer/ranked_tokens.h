@@ -25,8 +25,8 @@ class ranked_tokens {
     bool composes = false;   // the text is normalised to NFC first
     std::size_t first_id = 0;
   };
-  // A tokenizer's parts, without added tokens. The id of a token is its rank behind `first_id`. `path`: of the
-  // file. Throws refusal; also where a rank or a byte has no token.
+  // A tokenizer's parts, without added tokens. The id of a token is its rank behind `first_id`. `path`: of
+  // the file. Throws refusal; also where a rank or a byte has no token.
   tokenizer_parts parts(const rules& how, const std::string& path) const;
 
  private:

@@ -15,7 +15,8 @@ std::vector<added_token> special_tokens(const json_field& file, std::int64_t cou
   if (!list) file.refuse("a file without 'special_tokens'");
   std::vector<added_token> out;
   for (std::int64_t id = 0; id < count; ++id)
-    out.push_back({.content = fmt::format("<SPECIAL_{}>", id), .id = static_cast<token_id>(id), .special = true});
+    out.push_back(
+        {.content = fmt::format("<SPECIAL_{}>", id), .id = static_cast<token_id>(id), .special = true});
   for (const json_field& item : list->items()) {
     added_token& t = out[static_cast<std::size_t>(item.at("rank").integer(0, count - 1))];
     t.content = item.at("token_str").text();
@@ -49,8 +50,7 @@ std::shared_ptr<const tokenizer> tekken_tokenizer(std::string_view text) {
   const auto specials = special_tokens(file, special);
   const ranked_tokens tokens = first_tokens(file.at("vocab"), all - special);
   const std::string expression(config.at("pattern").text());
-  tokenizer_parts parts =
-      tokens.parts({expression, false, static_cast<std::size_t>(special)}, file.path());
+  tokenizer_parts parts = tokens.parts({expression, false, static_cast<std::size_t>(special)}, file.path());
   const auto bos = std::ranges::find(specials, "<s>", &added_token::content);
   if (bos == specials.end()) file.at("special_tokens").bad("has no \"<s>\"");
   parts.around = post_processor({bos->id}, {});

@@ -1,5 +1,5 @@
-// tekken_tokenizer.h — a tokenizer from Mistral's tekken.json: ranks like tiktoken's behind special tokens, and
-// the expression that cuts a text into words.
+// tekken_tokenizer.h — a tokenizer from Mistral's tekken.json: ranks like tiktoken's behind special tokens,
+// and the expression that cuts a text into words.
 //
 // Thread safety: pure function; any thread.
 #pragma once

@@ -1,8 +1,8 @@
 // tokenizer.h — makes token ids of text and text of token ids.
 //
 // Formats: Hugging Face's tokenizer.json (normalizer, pre_tokenizer, model, post_processor, decoder,
-// added_tokens); Mistral's tekken.json; a model of SentencePiece; ranks of tiktoken; the keys of a GGUF file. A feature that is not
-// supported is refused at load, with an error that names it.
+// added_tokens); Mistral's tekken.json; a model of SentencePiece; ranks of tiktoken; the keys of a GGUF file.
+// A feature that is not supported is refused at load, with an error that names it.
 //
 // Thread safety: immutable once built; any thread.
 #pragma once
@@ -76,8 +76,9 @@ class tokenizer {
 };
 
 // Reads a directory's tokenizer.json, or else its tekken.json, tokenizer.model, tiktoken.model or *.tiktoken;
-// and, if they exist, tokenizer_config.json, special_tokens_map.json and added_tokens.json. If `dir` is a GGUF file, its
-// keys say the same. Errors: bad_file, not_supported; the message names the file and the field.
+// and, if they exist, tokenizer_config.json, special_tokens_map.json and added_tokens.json. If `dir` is a
+// GGUF file, its keys say the same. Errors: bad_file, not_supported; the message names the file and the
+// field.
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir);
 // A tokenizer from the contents of the first two files; `config_json` may be empty. Errors as above.
 result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokenizer_json,

@@ -201,7 +201,8 @@ TEST_CASE("a directory with another vocabulary alone is refused with its name") 
   const auto t = load_tokenizer(dir.path().string());
   REQUIRE(!t);
   CHECK(t.error().code == errc::not_supported);
-  CHECK_THAT(t.error().message, Contains("tokenizer.json: no such file; tokenizer.model.v3 is not supported yet"));
+  CHECK_THAT(t.error().message,
+             Contains("tokenizer.json: no such file; tokenizer.model.v3 is not supported yet"));
 }
 
 }  // namespace weir::tests::sentencepiece_tokenizer_test

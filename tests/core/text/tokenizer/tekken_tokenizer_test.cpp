@@ -64,8 +64,7 @@ TEST_CASE("a tekken.json that is wrong or too old is refused with the field") {
   auto file = tekken_file();
   CHECK(tekken_complaint(file).empty());
   file.erase("special_tokens");
-  CHECK(tekken_complaint(file) ==
-        "tekken.json: a file without 'special_tokens' is not supported yet");
+  CHECK(tekken_complaint(file) == "tekken.json: a file without 'special_tokens' is not supported yet");
   file = tekken_file();
   file["special_tokens"].as_array()[1].as_object()["token_str"] = "x";
   CHECK(tekken_complaint(file) == "tekken.json.special_tokens: has no \"<s>\"");
@@ -81,8 +80,7 @@ TEST_CASE("a tekken.json that is wrong or too old is refused with the field") {
   CHECK(tekken_complaint(file) == "tekken.json.vocab[7]: its token is not base64");
   file = tekken_file();
   file["config"].as_object()["default_vocab_size"] = 300;
-  CHECK(tekken_complaint(file) ==
-        "tekken.json.vocab: has 259 tokens, and 'default_vocab_size' asks for 295");
+  CHECK(tekken_complaint(file) == "tekken.json.vocab: has 259 tokens, and 'default_vocab_size' asks for 295");
   file = tekken_file();
   file["config"].as_object()["default_vocab_size"] = 100;
   CHECK(tekken_complaint(file) == "tekken.json: byte 0x5F is no token");

@@ -57,7 +57,8 @@ TEST_CASE("broken UTF-8 is encoded as the replacement character") {
   CHECK(t->encode_parts(parts) == t->encode("a\uFFFD", {}));
 }
 
-TEST_CASE("a text whose first characters a normaliser removed is no start for a Metaspace of the first word") {
+TEST_CASE(
+    "a text whose first characters a normaliser removed is no start for a Metaspace of the first word") {
   auto file = byte_fallback_file();
   file["pre_tokenizer"] = json(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"first"})");
   file["post_processor"] = nullptr;
@@ -69,7 +70,9 @@ TEST_CASE("a text whose first characters a normaliser removed is no start for a 
   constexpr const char* strip = R"({"type":"Strip","strip_left":true,"strip_right":true})";
   CHECK(with(strip, "a") == "▁a");
   CHECK(with(strip, " a") == "a");
-  CHECK(with(R"({"type":"Nmt"})", "\x01" "a") == "a");
+  CHECK(with(R"({"type":"Nmt"})",
+             "\x01"
+             "a") == "a");
   CHECK(with(R"({"type":"StripAccents"})", "\u0301a") == "a");
   CHECK(with(R"({"type":"Replace","pattern":{"Regex":"^ +"},"content":""})", "  a") == "a");
   CHECK(with(R"({"type":"Replace","pattern":{"String":"b"},"content":""})", "ab") == "▁a");
