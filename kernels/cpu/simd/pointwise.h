@@ -41,9 +41,9 @@ WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
   std::memcpy(out + i, &rest, (count - i) * sizeof(float));
 }
 
-// The sum over a row of f of each vector, the rest padded with zeros that f must make zeros of. In several
-// chains, so that no addition waits for the one before it.
-template <class F>
+// The sum over a row of f of each vector, in several chains, so that no addition waits for the one before it.
+// `masked`: f makes something else than zeros of the zeros that fill up the last vector.
+template <bool masked, class F>
 WEIR_INLINE float sum_over(const float* x, std::size_t width, const F& f) {
   constexpr std::size_t chains = 4;
   vec sums[chains] = {};
@@ -54,30 +54,33 @@ WEIR_INLINE float sum_over(const float* x, std::size_t width, const F& f) {
   for (; i + lanes <= width; i += lanes) sums[0] += f(load_f32(x + i));
   if (i < width) {
     vec rest = f(load_part<dtype::f32>(x, i, width - i));
-    const ivec at = lane_numbers() + static_cast<std::int32_t>(i);
-    sums[1] += at < static_cast<std::int32_t>(width) ? rest : vec{};
+    if constexpr (masked) rest = lane_numbers() < static_cast<std::int32_t>(width - i) ? rest : vec{};
+    sums[1] += rest;
   }
   return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-void norm_row(const float* x, const float* weight, const float* bias, float* out, std::size_t width,
-              float eps, bool centred) {
-  const auto itself = [](vec v) __attribute__((always_inline)) { return v; };
-  const float mean = centred ? sum_over(x, width, itself) / static_cast<float>(width) : 0.0f;
-  const auto square = [mean](vec v) __attribute__((always_inline)) { return (v - mean) * (v - mean); };
-  const auto plain_square = [](vec v) __attribute__((always_inline)) { return v * v; };
-  const float squares = centred ? sum_over(x, width, square) : sum_over(x, width, plain_square);
-  const float scale = 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + eps);
-  const auto plain = [&](const auto& at) __attribute__((always_inline)) {
-    return at(x) * scale * at(weight);
-  };
-  if (!centred && !bias) return map(out, width, plain);
-  const auto normed = [&](const auto& at) __attribute__((always_inline)) {
-    return (at(x) - mean) * scale * at(weight);
-  };
-  if (!bias) return map(out, width, normed);
+WEIR_INLINE float norm_scale(float squares, std::size_t width, float eps) {
+  return 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + eps);
+}
+
+WEIR_INLINE void plain_norm_row(const float* x, const float* weight, float* out, std::size_t width,
+                                float eps) {
+  const auto square = [](vec v) __attribute__((always_inline)) { return v * v; };
+  const float scale = norm_scale(sum_over<false>(x, width, square), width, eps);
   map(
-      out, width, [&](const auto& at) __attribute__((always_inline)) { return normed(at) + at(bias); });
+      out, width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
+}
+
+void centred_norm_row(const float* x, const float* weight, float* out, std::size_t width, float eps) {
+  const auto itself = [](vec v) __attribute__((always_inline)) { return v; };
+  const float mean = sum_over<false>(x, width, itself) / static_cast<float>(width);
+  const auto square = [mean](vec v) __attribute__((always_inline)) { return (v - mean) * (v - mean); };
+  const float scale = norm_scale(sum_over<true>(x, width, square), width, eps);
+  map(
+      out, width, [&](const auto& at) __attribute__((always_inline)) {
+        return (at(x) - mean) * scale * at(weight);
+      });
 }
 
 void rotate(float* x, const float* cos, const float* sin, std::size_t half) {
@@ -148,6 +151,15 @@ void add_row(float* x, const float* y, std::size_t count, float factor) {
         x, count, [&](const auto& at) __attribute__((always_inline)) { return at(x) + at(y); });
   map(
       x, count, [&](const auto& at) __attribute__((always_inline)) { return at(x) + factor * at(y); });
+}
+
+void norm_row(const float* x, const float* weight, const float* bias, float* out, std::size_t width,
+              float eps, bool centred) {
+  if (centred)
+    centred_norm_row(x, weight, out, width, eps);
+  else
+    plain_norm_row(x, weight, out, width, eps);
+  if (bias) add_row(out, bias, width, 1);
 }
 
 void soft_cap_row(float* x, std::size_t count, float factor, float cap) {
