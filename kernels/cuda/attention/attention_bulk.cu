@@ -18,7 +18,7 @@ namespace weir::kernels::cuda {
 namespace {
 
 // A compute warp: adds its piece of each page to its sums.
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool usual>
 class compute_warp {
   static constexpr int pairs = head_dim / 8, lines = join_lines<head_dim>;
   static constexpr int stages = cuda::stages<pages, head_dim>;
@@ -33,7 +33,7 @@ class compute_warp {
         group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
 
   __device__ __forceinline__ void run() {
-    float unit = 0;
+    float unit = score_unit<usual>(g, 0);  // of usual models it is the same for all rows
     queries<pages, head_dim> q;
     for (int used = 0;; ++used) {
       const int stage = used % stages;
@@ -44,9 +44,9 @@ class compute_warp {
       const auto* cos = reinterpret_cast<const float*>(slot + shape.queries + 2 * shape.row);
       const float* sin = cos + head_dim / 2;
       if (c.begins) {
-        unit = score_unit(g, c.position);
-        q.load(g, static_cast<std::uint32_t>(c.of.head), reinterpret_cast<const element*>(slot), cos, sin,
-               lane);
+        if constexpr (!usual) unit = score_unit<usual>(g, c.position);
+        q.template load<usual>(g, static_cast<std::uint32_t>(c.of.head),
+                               reinterpret_cast<const element*>(slot), cos, sin, lane);
         m.clear();
       }
       if (warp >= c.first && warp < c.end) {
@@ -55,9 +55,9 @@ class compute_warp {
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
           fresh_numbers<pages, head_dim> fresh;
-          fresh.load(g, fresh_row(key, key + head_dim, cos, sin), lane);
-          fresh.template lay<page_tokens>(g, static_cast<std::uint32_t>(c.of.head), c.position, c.page, page,
-                                          r.rooms[warp], lane);
+          fresh.template load<usual>(g, fresh_row(key, key + head_dim, cos, sin), lane);
+          fresh.template lay<usual, page_tokens>(g, static_cast<std::uint32_t>(c.of.head), c.position, c.page,
+                                                 page, r.rooms[warp], lane);
           // Orders the accesses above before a later bulk copy that overwrites the stage.
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
@@ -113,7 +113,7 @@ class compute_warp {
 template <page_type pages, int head_dim>
 constexpr unsigned least_blocks = pages == page_type::q8 && head_dim == 128 ? 2 : 0;
 
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool usual>
 __global__ void __launch_bounds__(bulk_threads, (least_blocks<pages, head_dim>))
     bulk_kernel(const __grid_constant__ decode_args g) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(bulk_threads, (least_blocks<pages, head_dim>))
   if (warp == compute_warps)
     loader<pages, head_dim>(g, r).run();
   else if (warp < compute_warps)
-    compute_warp<pages, head_dim>(g, r).run();
+    compute_warp<pages, head_dim, usual>(g, r).run();
   else
     joiner<pages, head_dim>(g, r).run();
 #endif
@@ -155,8 +155,9 @@ std::size_t shared_bytes(const head_shape& h) {
 void bulk_attention(device& d, const decode_args& g) {
   with_heads(g.a.heads, [&](auto pages, auto size) {
     const std::size_t shared = shared_bytes<pages, size>(g.a.heads);
-    allow_shared(d, bulk_kernel<pages, size>, shared);
-    launch(d, bulk_kernel<pages, size>, dim3(bulk_blocks(d, g.a.heads)), bulk_threads, shared, g);
+    const auto kernel = g.is_usual() ? bulk_kernel<pages, size, true> : bulk_kernel<pages, size, false>;
+    allow_shared(d, kernel, shared);
+    launch(d, kernel, dim3(bulk_blocks(d, g.a.heads)), bulk_threads, shared, g);
   });
 }
 

@@ -65,7 +65,7 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
   }
 }
 
-template <page_type pages, int head_dim, int warps, int stages>
+template <page_type pages, int head_dim, int warps, int stages, bool usual>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int pairs = head_dim / 8, piece = piece_bytes<pages, head_dim>;
@@ -122,9 +122,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   }
   wait_for_previous();
   fresh_numbers<pages, head_dim> fresh;
-  if (lays) fresh.load(g, fresh_row(g, row, kv_head), lane);
+  if (lays) fresh.template load<usual>(g, fresh_row(g, row, kv_head), lane);
   queries<pages, head_dim> q;
-  q.load(g, row, kv_head, lane);
+  q.template load<usual>(g, row, kv_head, lane);
   // The next kernel starts only now, since its loads would delay these.
   std::uint32_t loaded = 0;
 #pragma unroll
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   wait_for(loaded);
   let_next_start();
 
-  const float unit = score_unit(g, item.position);
+  const float unit = score_unit<usual>(g, item.position);
   attention_sums<pages, head_dim> m;
   m.clear();
   int stage = 0;
@@ -141,10 +141,10 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     __syncwarp();
     unsigned char* keys = ring + stage * piece;
     if (lays && at == last) {
-      fresh.lay(g, kv_head, seen.to, last_page, keys, room, lane);
+      fresh.template lay<usual>(g, kv_head, seen.to, last_page, keys, room, lane);
       __syncwarp();
     }
-    m.add(q, shared_address(keys), 0, at, seen, unit, g.a.rule.cap, lane);
+    m.add(q, shared_address(keys), 0, at, seen, unit, usual ? 0.0f : g.a.rule.cap, lane);
     __syncwarp();
     ask(stage);
     stage = (stage + 1) % stages;
@@ -237,9 +237,10 @@ void start(device& d, decode_args g) {
   const auto room = static_cast<std::uint32_t>(d.shared_per_block / (shared + 1024) *
                                                static_cast<std::size_t>(d.multiprocessors));
   if (items <= most_items(d)) g.splits = std::clamp(std::min(room, most_blocks(d)) / items, 1u, most_splits);
-  allow_shared(d, decode_kernel<pages, head_dim, warps, stages>, shared);
-  launch(d, decode_kernel<pages, head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
-         warps * 32, shared, g);
+  const auto kernel = g.is_usual() ? decode_kernel<pages, head_dim, warps, stages, true>
+                                   : decode_kernel<pages, head_dim, warps, stages, false>;
+  allow_shared(d, kernel, shared);
+  launch(d, kernel, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes), warps * 32, shared, g);
 }
 
 // A warp has two or three stages of elements, or twice as many of fp8 in the same memory. With less memory

@@ -35,8 +35,9 @@ template <page_type pages, int head_dim>
 class fresh_numbers {
  public:
   // Begins to read them.
+  template <bool usual>
   __device__ __forceinline__ void load(const decode_args& g, const fresh_row& from, int lane) {
-    key_.load(from.key, from.cos, from.sin, g.t.rest, lane);
+    key_.load(from.key, from.cos, from.sin, usual ? 0 : g.t.rest, lane);
 #pragma unroll
     for (int r = 0; r < rounds; ++r)
       if (lane * 2 + r * 64 < head_dim)
@@ -47,7 +48,7 @@ class fresh_numbers {
   // their place in the page (number `page`), and in `stage`, the copy of that page or piece in shared memory,
   // which holds the keys of `tokens` tokens and then their values (head_bytes). The lanes of the warp must
   // synchronise before they read `stage`. `room` is [fresh_room] in shared memory.
-  template <int tokens = piece_tokens>
+  template <bool usual, int tokens = piece_tokens>
   __device__ __forceinline__ void lay(const decode_args& g, std::uint32_t kv_head, int position,
                                       std::int32_t page, unsigned char* stage, float* room, int lane) const {
     const int token = position % page_tokens, here = token % tokens;
@@ -58,12 +59,12 @@ class fresh_numbers {
     };
     const auto stored = [&](bool of_value) { return (of_value ? g.a.pages.values : g.a.pages.keys) + place; };
     if constexpr (pages != page_type::q8) {
-      each(g, kv_head, lane, [&](bool of_value, int i, float2 two) {
+      each<usual>(g, kv_head, lane, [&](bool of_value, int i, float2 two) {
         put_pair<pages, head_dim>(staged(of_value), i, here, tokens, two);
         put_pair<pages, head_dim>(stored(of_value), i, token, page_tokens, two);
       });
     } else {
-      each(g, kv_head, lane, [&](bool of_value, int i, float2 two) {
+      each<usual>(g, kv_head, lane, [&](bool of_value, int i, float2 two) {
         *reinterpret_cast<float2*>(room + of_value * head_dim + i) = two;
       });
       __syncwarp();
@@ -87,16 +88,17 @@ class fresh_numbers {
 
   // Calls put(of_value, i, two) by one lane for each even i < head_dim: `two` are numbers i and i + 1 of the
   // key, or of the value, with bias, norm and rotary embedding applied, not rounded yet.
-  template <class Put>
+  template <bool usual, class Put>
   __device__ __forceinline__ void each(const decode_args& g, std::uint32_t kv_head, int lane,
                                        const Put& put) const {
     const head_shape& h = g.a.heads;
     const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
     const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
-    key_.turn(g.a.type, key_bias, g.t.k_norm, g.t.eps, g.t.rest, lane, [&](int i, float2 a, float2 b) {
-      put(false, i, a);
-      put(false, head_dim / 2 + i, b);
-    });
+    key_.turn(g.a.type, key_bias, g.t.k_norm, g.t.eps, usual ? 0 : g.t.rest, lane,
+              [&](int i, float2 a, float2 b) {
+                put(false, i, a);
+                put(false, head_dim / 2 + i, b);
+              });
 #pragma unroll
     for (int r = 0; r < rounds; ++r) {
       const int i = lane * 2 + r * 64;

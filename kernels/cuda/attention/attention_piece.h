@@ -34,6 +34,9 @@ struct decode_args {
   bool fresh;
   split_scratch scratch;
   std::uint32_t splits;  // most blocks that share the context of a row and key head (attention_decode.cu)
+
+  // Whether the kernels for usual models do: scores are q · k * scale, and heads turn whole.
+  bool is_usual() const { return a.rule.is_plain() && t.rest == 0; }
 };
 
 // Launches the attention of rows that are listed (attention_bulk.cu). REQUIRES: bulk_blocks() > 0, g.v.listed
@@ -41,9 +44,11 @@ void bulk_attention(device& d, const decode_args& g);
 
 // What the products of a row's queries and keys are multiplied by: scores are then in units of log2, or where
 // they are bounded (attention_rule::cap) tanh of them is still to be taken (attention_sums::add). Queries
-// that are not fresh have grown already (rotary_args::growth).
+// that are not fresh have grown already (rotary_args::growth). `usual`, here and below: g.is_usual().
+template <bool usual>
 __device__ __forceinline__ float score_unit(const decode_args& g, int position) {
   const attention_rule& rule = g.a.rule;
+  if constexpr (usual) return rule.scale * 1.44269504f;
   const float scale = g.fresh ? rule.scale_at(static_cast<std::uint32_t>(position)) : rule.scale;
   return rule.cap == 0 ? scale * 1.44269504f : scale / rule.cap;
 }
@@ -106,17 +111,19 @@ struct queries {
   std::uint32_t q[pairs / 2][4];
 
   // Loads the queries of row `row` and key head `kv_head` from qkv, and applies g.t where g.fresh.
+  template <bool usual>
   __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
                                        int lane) {
     const std::size_t angles = std::size_t{row} * (head_dim / 2);
-    load(g, kv_head,
-         g.a.qkv + std::size_t{row} * g.a.heads.width() +
-             kv_head * (g.a.heads.heads / g.a.heads.kv_heads) * head_dim,
-         g.t.cos + angles, g.t.sin + angles, lane);
+    load<usual>(g, kv_head,
+                g.a.qkv + std::size_t{row} * g.a.heads.width() +
+                    kv_head * (g.a.heads.heads / g.a.heads.kv_heads) * head_dim,
+                g.t.cos + angles, g.t.sin + angles, lane);
   }
 
   // The same from `from`, the group's queries [group, head_dim], and the row's angles, both [head_dim / 2].
   // In memory of the device or in shared memory.
+  template <bool usual>
   __device__ __forceinline__ void load(const decode_args& g, std::uint32_t kv_head, const element* from,
                                        const float* cos, const float* sin, int lane) {
     const int group = static_cast<int>(g.a.heads.heads / g.a.heads.kv_heads);
@@ -125,10 +132,8 @@ struct queries {
       const int line = lane / 4 + upper * 8;
       const element* head = from + min(line, group - 1) * head_dim;
       const auto index = static_cast<std::uint32_t>(kv_head * group + min(line, group - 1));
-      if (upper * 8 < group && g.fresh && g.t.rest == 0)
-        load_turned<false>(g, index, head, cos, sin, upper, lane);
-      else if (upper * 8 < group && g.fresh)
-        load_turned<true>(g, index, head, cos, sin, upper, lane);
+      if (upper * 8 < group && g.fresh)
+        load_turned<usual>(g, index, head, cos, sin, upper, lane);
       else if (upper * 8 < group)
         load_plain(g.a.type, head, upper, lane);
 #pragma unroll
@@ -149,15 +154,15 @@ struct queries {
 
   // Loads one head's queries and applies bias, norm and rotary embedding, as rotary.h does. The four lanes
   // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
-  // lane (takes_fresh). `in_parts`: only a part of the head turns (rotary_args::rest).
-  template <bool in_parts>
+  // lane (takes_fresh).
+  template <bool usual>
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
                                               const float* cos, const float* sin, int upper, int lane) {
     constexpr int half = pairs / 2;
     // Where pair u is in memory.
     const auto at = [&](int u) {
       const int i = pair_at<pages>(u, lane);
-      return in_parts ? number_at(i, head_dim / 2, head_dim / 2 - static_cast<int>(g.t.rest)) : i;
+      return usual ? i : number_at(i, head_dim / 2, head_dim / 2 - static_cast<int>(g.t.rest));
     };
     // All reads begin before the first branch, which would hold up those behind it; those of angles only
     // where there are registers for them.
