@@ -27,22 +27,36 @@ struct norm_weight {
   const float* bias = nullptr;
 };
 
-// The weights of one layer, in memory of the backend; not owned. The rows of `qkv` make what attention_mixer
+// The weights of a mixture of experts (model_shape.h). Biases may be null.
+struct expert_weights {
+  const float* router = nullptr;        // [router_rows(), hidden] f32
+  const float* router_bias = nullptr;   // [experts]
+  const float* choice_bias = nullptr;   // [experts], where expert_router::choice_bias
+  expert_matrices gate_up;              // each [mlp.width(), hidden]: gate, then up
+  expert_matrices down;                 // each [hidden, mlp.inter]
+  const float* gate_up_bias = nullptr;  // [experts, mlp.width()]
+  const float* down_bias = nullptr;     // [experts, hidden]
+};
+
+// The weights of one layer, in memory of the backend; not owned. In a mixture gate_up and down are those of
+// the shared expert; without one they are empty. The rows of `qkv` make what attention_mixer
 // says; those of `gate_up` make gate, then up, or up alone.
 struct decoder_layer {
-  norm_weight attention_norm;    // [hidden] in front of attention
-  matrix qkv;                    // [mixer.width(), hidden]
-  std::vector<matrix> qkv_rest;  // further rows of qkv, in order (core/model/weights.h)
-  const float *q_norm = nullptr, *k_norm = nullptr;      // as head_norms says; null: none
-  matrix out;                                            // [hidden, mixer.q_width()]
-  norm_weight attention_behind;                          // [hidden] behind attention
-  norm_weight mlp_norm;                                  // [hidden] in front of the feed-forward
-  matrix gate_up;                                        // [mlp.width(), hidden]
-  std::vector<matrix> gate_up_rest;                      // as qkv_rest
-  matrix down;                                           // [hidden, mlp.inter]
-  norm_weight mlp_behind;                                // [hidden] behind the feed-forward
+  norm_weight attention_norm;                        // [hidden] in front of attention
+  matrix qkv;                                        // [mixer.width(), hidden]
+  std::vector<matrix> qkv_rest;                      // further rows of qkv, in order (core/model/weights.h)
+  const float *q_norm = nullptr, *k_norm = nullptr;  // as head_norms says; null: none
+  matrix out;                                        // [hidden, mixer.q_width()]
+  norm_weight attention_behind;                      // [hidden] behind attention
+  norm_weight mlp_norm;                              // [hidden] in front of the feed-forward
+  matrix gate_up;                    // [mlp.width(), hidden] (a shared expert: shared_width())
+  std::vector<matrix> gate_up_rest;  // as qkv_rest
+  matrix down;                       // [hidden, mlp.inter]
+  norm_weight mlp_behind;            // [hidden] behind the feed-forward
   const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
   const float *gate_up_bias = nullptr, *down_bias = nullptr;
+  const float* sinks = nullptr;  // [mixer.heads], where mixer.sinks
+  expert_weights experts;        // of a mixture
 };
 
 // A model: its description and its weights, which stay where they are as long as the decoder exists.
@@ -75,7 +89,7 @@ struct draw_numbers {
   float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in decoder_draw::seen
   std::int32_t top_logprobs = -1;   // likeliest tokens in decoder::logprobs_of(); negative: no logprobs
   std::uint32_t allowed_words = 0;  // words of decoder_draw::allowed
-  double uniform = 0;                                 // the random number of this draw, in [0, 1)
+  double uniform = 0;               // the random number of this draw, in [0, 1)
 };
 
 // One token to be drawn from a row of logits. The steps of a draw and their order are those of

@@ -155,15 +155,60 @@ struct attention {
   std::span<const kv_slice> slices;
   attention_rule rule;
   float* out = nullptr;  // [rows, heads * head_dim]
+  // [heads]; may be null. A sink is one more score of each row's softmax, without a value: it takes a share
+  // of the weights. It is not scaled or capped. (StreamingLLM, arXiv 2309.17453; gpt-oss)
+  const float* sinks = nullptr;
 };
 
 // out[r, i] = f(x[r, i]) * x[r, width + i] where `gated`, else f(x[r, i]); f is `kind`.
+// REQUIRES: activation::clamped is gated
 struct activate {
   const float* x = nullptr;  // [rows, 2 * width], or [rows, width] without a gate
   float* out = nullptr;      // [rows, width]
   std::uint32_t rows = 0, width = 0;
   activation kind = activation::silu;
   bool gated = true;
+  float limit = 0;  // of activation::clamped
+};
+
+// The experts of each row, and their weights, as `how` says (model_shape.h). An expert's product is router[e]
+// · x[r] + bias[e]; products are made and scored in f32. Without a choice_bias the choice is made by the
+// products themselves, whose order is that of the scores. What is NaN counts as the least. Where `shared`,
+// the router has one more row s behind its experts', and shared[r] = sigmoid(s · x[r]).
+struct route {
+  const float* x = nullptr;            // [rows, width]
+  const float* router = nullptr;       // [how.experts, width], and one row more where `shared` is not null
+  const float* bias = nullptr;         // [how.experts]; may be null
+  const float* choice_bias = nullptr;  // [how.experts], as how.choice_bias says
+  expert_router how;
+  std::int32_t* ids = nullptr;  // [rows, how.chosen], by falling score of the choice
+  float* weights = nullptr;     // [rows, how.chosen]
+  float* shared = nullptr;      // [rows]; may be null
+  std::uint32_t rows = 0, width = 0;
+};
+
+// out[s, :] = w.of(ids[s]) · x[s / share, :] + bias[ids[s], :], for `slots` slots. A slot is a row and one of
+// its experts: slot r * chosen + i is row r and its i-th expert.
+// REQUIRES: 0 <= ids[s] < w.count; slots is a multiple of share
+struct expert_linear {
+  expert_matrices w;                  // each [n, k]
+  const float* bias = nullptr;        // [w.count, n]; may be null
+  const float* x = nullptr;           // [slots / share, k]
+  const std::int32_t* ids = nullptr;  // [slots]
+  float* out = nullptr;               // [slots, n]
+  std::uint32_t slots = 0;
+  std::uint32_t share =
+      1;  // slots that read one row of x: `chosen` where x are the rows, 1 where it has slots
+};
+
+// out[r, :] = Σ weights[r, i] * y[r * chosen + i, :] in the order of i, + gate[r] * shared[r, :].
+struct mix_experts {
+  const float* y = nullptr;        // [rows * chosen, width]
+  const float* weights = nullptr;  // [rows, chosen]
+  const float* shared = nullptr;   // [rows, width]; null: no shared expert
+  const float* gate = nullptr;     // [rows]; null: 1
+  float* out = nullptr;            // [rows, width]
+  std::uint32_t rows = 0, width = 0, chosen = 0;
 };
 
 // x[r, i] *= sigmoid(gate[r, i]), in place.
@@ -236,6 +281,9 @@ struct backend {
   void (*do_attention)(void* self, const attention&) = nullptr;
   void (*do_activate)(void* self, const activate&) = nullptr;
   void (*do_sigmoid_mul)(void* self, const sigmoid_mul&) = nullptr;
+  void (*do_route)(void* self, const route&) = nullptr;
+  void (*do_expert_linear)(void* self, const expert_linear&) = nullptr;
+  void (*do_mix_experts)(void* self, const mix_experts&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
   void (*do_soft_cap)(void* self, const soft_cap&) = nullptr;
 
@@ -340,6 +388,9 @@ struct backend {
   void run(const attention& op) const { do_attention(self, op); }
   void run(const activate& op) const { do_activate(self, op); }
   void run(const sigmoid_mul& op) const { do_sigmoid_mul(self, op); }
+  void run(const route& op) const { do_route(self, op); }
+  void run(const expert_linear& op) const { do_expert_linear(self, op); }
+  void run(const mix_experts& op) const { do_mix_experts(self, op); }
   void run(const add& op) const { do_add(self, op); }
   void run(const soft_cap& op) const { do_soft_cap(self, op); }
   void run(const copy& op) const { do_copy(self, op); }

@@ -89,6 +89,21 @@ struct matrix {
   std::uint32_t width() const noexcept { return input_count ? input_count : cols; }
 };
 
+// The matrices of experts: `count` of one type and shape, each laid out by itself, `stride` bytes apart.
+// Not owned.
+// REQUIRES: stride is a multiple of 256; the matrices have no inputs of their own
+struct expert_matrices {
+  matrix first;
+  std::uint32_t count = 0;
+  std::uint64_t stride = 0;
+
+  matrix of(std::uint32_t expert) const noexcept {
+    matrix m = first;
+    if (m.data) m.data = static_cast<const std::byte*>(m.data) + expert * stride;
+    return m;
+  }
+};
+
 constexpr float from_bf16(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }

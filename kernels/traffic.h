@@ -74,7 +74,7 @@ inline traffic traffic_of(const kv_write& op) noexcept {
 // Keys and values of a slice count as read once, for all of its rows and for all query heads of a key head.
 inline traffic traffic_of(const attention& op) noexcept {
   const std::uint64_t width = op.kv.head_dim;
-  traffic sum{2 * rows_of(op.slices) * op.heads * width * sizeof(float), 0};
+  traffic sum{(2 * rows_of(op.slices) * op.heads * width + (op.sinks ? op.heads : 0)) * sizeof(float), 0};
   for (const kv_slice& slice : op.slices) {
     const std::uint64_t end = std::uint64_t{slice.position} + slice.rows;
     sum.bytes += 2 * (end - op.rule.first_seen(slice.position)) * op.kv.heads *
@@ -93,6 +93,25 @@ inline traffic traffic_of(const activate& op) noexcept {
 inline traffic traffic_of(const sigmoid_mul& op) noexcept {
   const std::uint64_t elements = std::uint64_t{op.rows} * op.width;
   return {3 * elements * sizeof(float), 4 * elements};
+}
+
+inline traffic traffic_of(const route& op) noexcept {
+  const std::uint64_t m = op.rows, k = op.width, n = op.how.experts + (op.shared ? 1 : 0);
+  const std::uint64_t biases = op.how.experts * ((op.bias ? 1 : 0) + (op.choice_bias ? 1 : 0));
+  const std::uint64_t out = m * (2 * op.how.chosen + (op.shared ? 1 : 0));
+  return {(n * k + m * k + biases + out) * sizeof(float), 2 * m * n * k};
+}
+
+// `used`: the number of experts that some slot has, whose matrices are read.
+inline traffic traffic_of(const expert_linear& op, std::uint32_t used) noexcept {
+  const std::uint64_t n = op.w.first.rows, k = op.w.first.cols, slots = op.slots;
+  const std::uint64_t rows = slots / op.share * k + slots * n + slots + (op.bias ? used * n : 0);
+  return {used * op.w.first.bytes() + rows * sizeof(float), 2 * slots * n * k};
+}
+
+inline traffic traffic_of(const mix_experts& op) noexcept {
+  const std::uint64_t m = op.rows, n = op.width, inputs = op.chosen + (op.shared ? 1 : 0);
+  return {m * (n * (inputs + 1) + op.chosen + (op.gate ? 1 : 0)) * sizeof(float), 2 * m * n * inputs};
 }
 
 inline traffic traffic_of(const add& op) noexcept {

@@ -44,7 +44,9 @@ kernels::decoder_shape shape_of(const model_config& c, const model_weights& w, k
                         .qkv_bias = l.qkv.bias,
                         .out_bias = l.out.bias,
                         .gate_up_bias = l.gate_up.bias,
-                        .down_bias = l.down.bias});
+                        .down_bias = l.down.bias,
+                        .sinks = l.sinks,
+                        .experts = l.experts});
   return s;
 }
 
@@ -54,18 +56,23 @@ std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_
 }
 
 // The elements of decoder_model's buffers of activations, in the order of its members.
-std::array<std::uint64_t, 9> activations_of(const kernels::model_shape& s, std::uint64_t rows,
-                                            std::uint64_t logits_rows) {
-  std::uint64_t angles = 0, qkv = 0, attended = 0, gate_up = 0, inner = 0;
+std::array<std::uint64_t, 11> activations_of(const kernels::model_shape& s, std::uint64_t rows,
+                                             std::uint64_t logits_rows) {
+  std::uint64_t angles = 0, qkv = 0, attended = 0, gate_up = 0, inner = 0, experts = 0, made = 0;
   for (const kernels::rotary_table& t : s.tables) angles += 2 * t.frequencies.size();
   for (const kernels::layer_shape& l : s.layers) {
     qkv = std::max<std::uint64_t>(qkv, l.mixer.width());
     attended = std::max<std::uint64_t>(attended, l.mixer.q_width());
-    gate_up = std::max<std::uint64_t>(gate_up, l.mlp.width());
-    inner = std::max<std::uint64_t>(inner, l.mlp.inter);
+    const std::uint64_t slots = l.mlp.slots(), shared = l.mlp.shared;
+    gate_up = std::max({gate_up, slots * l.mlp.width(), std::uint64_t{l.mlp.shared_width()}});
+    inner = std::max({inner, slots * l.mlp.inter, shared});
+    if (!l.mlp.is_mixture()) continue;
+    experts = std::max(experts, 2 * slots + 1);
+    made = std::max(made, (slots + (shared ? 1 : 0)) * s.hidden);
   }
-  return {rows * s.hidden, rows * s.hidden, rows * angles,   rows * qkv,           rows * attended,
-          rows * gate_up,  rows * inner,    rows * s.hidden, logits_rows * s.vocab};
+  return {rows * s.hidden, rows * s.hidden, rows * angles,        rows * qkv,
+          rows * attended, rows * gate_up,  rows * inner,         rows * experts,
+          rows * made,     rows * s.hidden, logits_rows * s.vocab};
 }
 
 // Why nothing was drawn from a row: it is not sound, or what the job asks for leaves nothing of it.
@@ -261,8 +268,8 @@ bool decoder_model::make_room(std::size_t rows, std::size_t logits_rows) {
   };
   const auto sizes = activations_of(config_.shape, rows, logits_rows);
   if (!backend_->on_host && read_back_.size() < sizes.back()) read_back_.resize(sizes.back());
-  kernels::buffer* const all[] = {&x_,       &normed_, &angles_, &qkv_,   &attended_,
-                                  &gate_up_, &inner_,  &branch_, &logits_};
+  kernels::buffer* const all[] = {&x_,     &normed_,  &angles_, &qkv_,    &attended_, &gate_up_,
+                                  &inner_, &experts_, &made_,   &branch_, &logits_};
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (!grow(*all[i], sizes[i])) return false;
   return true;
@@ -270,8 +277,8 @@ bool decoder_model::make_room(std::size_t rows, std::size_t logits_rows) {
 
 std::uint64_t decoder_model::activation_bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const kernels::buffer* b :
-       {&x_, &normed_, &angles_, &qkv_, &attended_, &gate_up_, &inner_, &branch_, &logits_})
+  for (const kernels::buffer* b : {&x_, &normed_, &angles_, &qkv_, &attended_, &gate_up_, &inner_, &experts_,
+                                   &made_, &branch_, &logits_})
     sum += b->size();
   return sum;
 }
@@ -296,7 +303,7 @@ void decoder_model::attend(std::uint32_t layer, std::uint32_t rows) {
   const kernels::layer_shape& shape = config_.shape.layers[layer];
   const kernels::attention_mixer& a = shape.mixer;
   if (shape.norm_before()) normalise(x_, w.attention_norm, normed_, rows, config_.shape.norm_eps);
-  multiply(w.qkv, shape.norm_before() ? normed_ : x_, qkv_, rows);
+  multiply(w.qkv, shape.norm_before() ? normed_ : x_, qkv_.floats(), rows);
   float* q = qkv_.floats();
   float* k = q + a.q_width();
   const float* v = k + a.kv_width();
@@ -307,10 +314,10 @@ void decoder_model::attend(std::uint32_t layer, std::uint32_t rows) {
   turn(q, a, rows);
   const kernels::kv_pages kv = pages_of(layer);
   backend_->run(kernels::kv_write{k, v, a.width(), kv, slices_});
-  backend_->run(kernels::attention{q, a.width(), a.heads, kv, slices_, a.rule, attended_.floats()});
+  backend_->run(kernels::attention{q, a.width(), a.heads, kv, slices_, a.rule, attended_.floats(), w.sinks});
   if (a.gated)
     backend_->run(kernels::sigmoid_mul{attended_.floats(), v + a.kv_width(), rows, a.q_width(), a.width()});
-  multiply(w.out, attended_, branch_, rows);
+  multiply(w.out, attended_, branch_.floats(), rows);
   add_branch(layer, w.attention_behind, rows);
 }
 
@@ -350,11 +357,42 @@ void decoder_model::feed_forward(std::uint32_t layer, std::uint32_t rows) {
   const kernels::layer_shape& shape = config_.shape.layers[layer];
   const bool parallel = shape.norms == kernels::norm_place::parallel;
   if (shape.norm_before() && !parallel) normalise(x_, w.mlp_norm, normed_, rows, config_.shape.norm_eps);
-  multiply(w.gate_up, shape.norm_before() ? normed_ : x_, gate_up_, rows);
-  backend_->run(kernels::activate{gate_up_.floats(), inner_.floats(), rows, shape.mlp.inter, shape.mlp.kind,
-                                  shape.mlp.gated});
-  multiply(w.down, inner_, branch_, rows);
+  const kernels::buffer& x = shape.norm_before() ? normed_ : x_;
+  if (shape.mlp.is_mixture())
+    mix_experts(layer, x, rows);
+  else
+    run_mlp(w, shape.mlp, shape.mlp.inter, x, branch_.floats(), rows);
   add_branch(layer, w.mlp_behind, rows);
+}
+
+// A dense feed-forward, or the shared expert of a mixture, of `inter`.
+void decoder_model::run_mlp(const layer_weights& w, const kernels::feed_forward& mlp, std::uint32_t inter,
+                            const kernels::buffer& x, float* out, std::uint32_t rows) {
+  multiply(w.gate_up, x, gate_up_.floats(), rows);
+  backend_->run(
+      kernels::activate{gate_up_.floats(), inner_.floats(), rows, inter, mlp.kind, mlp.gated, mlp.limit});
+  multiply(w.down, inner_, out, rows);
+}
+
+void decoder_model::mix_experts(std::uint32_t layer, const kernels::buffer& x, std::uint32_t rows) {
+  const layer_weights& w = weights_.layers[layer];
+  const kernels::expert_weights& e = w.experts;
+  const kernels::feed_forward& mlp = config_.shape.layers[layer].mlp;
+  const std::uint32_t chosen = mlp.router.chosen, slots = rows * chosen, hidden = config_.shape.hidden;
+  auto* const ids = reinterpret_cast<std::int32_t*>(experts_.data());
+  float* const weights = experts_.floats() + slots;
+  float* const gate = mlp.shared_gate ? weights + slots : nullptr;
+  backend_->run(kernels::route{x.floats(), e.router, e.router_bias, e.choice_bias, mlp.router, ids, weights,
+                               gate, rows, hidden});
+  float* const shared = mlp.shared ? made_.floats() + std::size_t{slots} * hidden : nullptr;
+  if (shared) run_mlp(w, mlp, mlp.shared, x, shared, rows);
+  backend_->run(
+      kernels::expert_linear{e.gate_up, e.gate_up_bias, x.floats(), ids, gate_up_.floats(), slots, chosen});
+  backend_->run(kernels::activate{gate_up_.floats(), inner_.floats(), slots, mlp.inter, mlp.kind, mlp.gated,
+                                  mlp.limit});
+  backend_->run(kernels::expert_linear{e.down, e.down_bias, inner_.floats(), ids, made_.floats(), slots, 1});
+  backend_->run(
+      kernels::mix_experts{made_.floats(), weights, shared, gate, branch_.floats(), rows, hidden, chosen});
 }
 
 // Computes the logits of only those rows that are drawn from or scored.
@@ -380,13 +418,13 @@ void decoder_model::normalise(const kernels::buffer& x, const kernels::norm_weig
                                   config_.shape.centred_norms, by.bias});
 }
 
-void decoder_model::multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
+void decoder_model::multiply(const linear_weight& by, const kernels::buffer& x, float* out,
                              std::uint32_t rows) {
   std::uint32_t width = by.w.rows, first = 0;
   for (const kernels::matrix& w : by.rest) width += w.rows;
   const auto part = [&](const kernels::matrix& w) {
-    backend_->run(kernels::linear{w, by.bias ? by.bias + first : nullptr, x.floats(), out.floats() + first,
-                                  rows, width});
+    backend_->run(
+        kernels::linear{w, by.bias ? by.bias + first : nullptr, x.floats(), out + first, rows, width});
     first += w.rows;
   };
   part(by.w);

@@ -105,14 +105,16 @@ class decoder_model final : public model {
   void attend(std::uint32_t layer, std::uint32_t rows);
   void turn(float* q, const kernels::attention_mixer& mixer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
+  void run_mlp(const layer_weights& w, const kernels::feed_forward& mlp, std::uint32_t inter,
+               const kernels::buffer& x, float* out, std::uint32_t rows);
+  void mix_experts(std::uint32_t layer, const kernels::buffer& x, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
   void normalise(const kernels::buffer& x, const kernels::norm_weight& by, const kernels::buffer& out,
                  std::uint32_t rows, float eps);
   void norm_heads(float* x, const float* weight, std::uint32_t layer, std::uint32_t heads,
                   std::uint32_t rows);
   void add_branch(std::uint32_t layer, const kernels::norm_weight& behind, std::uint32_t rows);
-  void multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
-                std::uint32_t rows);
+  void multiply(const linear_weight& by, const kernels::buffer& x, float* out, std::uint32_t rows);
   bool make_room(std::size_t rows, std::size_t logits_rows);
   kernels::kv_pages pages_of(std::uint32_t layer) const noexcept;
 
@@ -143,8 +145,11 @@ class decoder_model final : public model {
   kernels::buffer angles_;                // by table: cosines, then sines, [rows, pairs that turn] each
   kernels::buffer qkv_;                   // [rows, mixer.width()] of the widest layer
   kernels::buffer attended_;              // [rows, mixer.q_width()]
-  kernels::buffer gate_up_;               // [rows, mlp.width()]
-  kernels::buffer inner_;                 // [rows, inter]
+  kernels::buffer gate_up_;               // [rows, mlp.slots(), mlp.width()], or those of the shared expert
+  kernels::buffer inner_;                 // [rows, mlp.slots(), inter], likewise
+  kernels::buffer experts_;               // [rows, chosen] numbers, then weights; [rows] the shared expert's
+  kernels::buffer made_;                  // [rows, chosen, hidden] what experts make, then [rows, hidden] the
+                                          // shared one's
   kernels::buffer branch_;                // [rows, hidden] what a block adds to the residual stream
   kernels::buffer logits_;                // [logits_rows, vocab_size]
   mutable std::vector<float> read_back_;  // logits on the host, if the backend's memory is elsewhere

@@ -41,6 +41,8 @@ struct layer_weights {
   kernels::norm_weight mlp_norm, mlp_behind;
   linear_weight gate_up;
   linear_weight down;
+  const float* sinks = nullptr;
+  kernels::expert_weights experts;
 };
 
 struct model_weights {

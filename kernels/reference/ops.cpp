@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "kernels/blocks.h"
 #include "kernels/host_memory.h"
@@ -148,14 +150,15 @@ void add_values(const attention& op, const kv_place& at, double weight, float* o
 }
 
 // Computes one query's attention over positions [from, to]. Scores are computed twice, so that no scratch is
-// needed.
-void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, std::size_t from,
-            std::size_t to, float* out) {
+// needed. `head`: the key head; `sink`: the query head's, or null.
+void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, const float* sink,
+            std::size_t from, std::size_t to, float* out) {
   const auto at = [&](std::size_t p) { return place_of(op.kv, slice, p, head); };
   const double scale = op.rule.scale_at(static_cast<std::uint32_t>(to));
   double largest = score(op, q, scale, at(from));
   for (std::size_t p = from + 1; p <= to; ++p) largest = std::max(largest, score(op, q, scale, at(p)));
-  double total = 0;
+  if (sink) largest = std::max(largest, double{*sink});
+  double total = sink ? std::exp(*sink - largest) : 0;
   std::fill_n(out, op.kv.head_dim, 0.0f);
   for (std::size_t p = from; p <= to; ++p) {
     const double weight = std::exp(score(op, q, scale, at(p)) - largest);
@@ -172,8 +175,8 @@ void run_attention(void*, const attention& op) {
       for (std::size_t h = 0; h < op.heads; ++h) {
         const std::size_t row = slice.first_row + r, to = slice.position + r;
         const std::size_t from = op.rule.first_seen(to);
-        attend(op, slice, op.q + row * op.stride + h * op.kv.head_dim, h / group, from, to,
-               op.out + (row * op.heads + h) * op.kv.head_dim);
+        attend(op, slice, op.q + row * op.stride + h * op.kv.head_dim, h / group,
+               op.sinks ? op.sinks + h : nullptr, from, to, op.out + (row * op.heads + h) * op.kv.head_dim);
       }
 }
 
@@ -185,8 +188,17 @@ float activated(activation kind, float g) {
       return 0.5f * g * (1.0f + std::tanh(0.7978845608f * (g + 0.044715f * g * g * g)));
     case activation::relu2:
       return g <= 0 ? 0.0f : g * g;  // a NaN stays one
+    case activation::clamped:
+      return g / (1.0f + std::exp(-1.702f * g));
   }
   return 0;
+}
+
+// activation::clamped of a gate and an up. A NaN stays one.
+float clamped(float g, float u, float limit) {
+  if (g > limit) g = limit;
+  u = u > limit ? limit : u < -limit ? -limit : u;
+  return activated(activation::clamped, g) * (u + 1.0f);
 }
 
 void run_activate(void*, const activate& op) {
@@ -194,7 +206,82 @@ void run_activate(void*, const activate& op) {
   for (std::size_t r = 0; r < op.rows; ++r)
     for (std::size_t i = 0; i < width; ++i) {
       const float* x = op.x + r * stride + i;
-      op.out[r * width + i] = activated(op.kind, *x) * (op.gated ? x[width] : 1.0f);
+      op.out[r * width + i] = op.kind == activation::clamped
+                                  ? clamped(*x, x[width], op.limit)
+                                  : activated(op.kind, *x) * (op.gated ? x[width] : 1.0f);
+    }
+}
+
+// The product of a row with row `n` of the router.
+float router_product(const route& op, std::size_t row, std::size_t n) {
+  double sum = op.bias && n < op.how.experts ? op.bias[n] : 0.0;
+  for (std::size_t i = 0; i < op.width; ++i)
+    sum += double{op.x[row * op.width + i]} * op.router[n * op.width + i];
+  return static_cast<float>(sum);
+}
+
+// What products become: the softmax of all, or the sigmoid of each.
+void score_experts(std::span<double> of, bool sigmoid) {
+  double largest = -HUGE_VAL, total = 0;
+  for (const double x : of) largest = std::max(largest, x);
+  for (double& x : of) total += x = sigmoid ? 1 / (1 + std::exp(-x)) : std::exp(x - largest);
+  for (double& x : of) x /= sigmoid ? 1 : total;
+}
+
+// The expert with the largest of `keys` among those that `taken` leaves.
+std::size_t best_expert(std::span<const double> keys, const std::vector<bool>& taken) {
+  std::size_t best = keys.size();
+  for (std::size_t e = 0; e < keys.size(); ++e)
+    if (!taken[e] && (best == keys.size() || keys[e] > keys[best])) best = e;
+  return best;
+}
+
+void run_route(void*, const route& op) {
+  const std::size_t chosen = op.how.chosen;
+  std::vector<double> scores(op.how.experts), keys(op.how.experts);
+  for (std::size_t r = 0; r < op.rows; ++r) {
+    for (std::size_t e = 0; e < scores.size(); ++e) keys[e] = scores[e] = router_product(op, r, e);
+    score_experts(scores, op.how.sigmoid);
+    for (std::size_t e = 0; e < keys.size(); ++e) {
+      if (op.choice_bias) keys[e] = scores[e] + op.choice_bias[e];
+      if (std::isnan(keys[e])) keys[e] = -HUGE_VAL;
+    }
+    std::vector<bool> taken(scores.size());
+    double sum = 0;
+    for (std::size_t i = 0; i < chosen; ++i) {
+      const std::size_t e = best_expert(keys, taken);
+      taken[e] = true;
+      sum += scores[e];
+      op.ids[r * chosen + i] = static_cast<std::int32_t>(e);
+    }
+    for (std::size_t i = 0; i < chosen; ++i) {
+      const double score = scores[static_cast<std::size_t>(op.ids[r * chosen + i])];
+      op.weights[r * chosen + i] =
+          static_cast<float>(score / (op.how.renormalised ? sum : 1) * op.how.factor);
+    }
+    if (op.shared) op.shared[r] = 1.0f / (1.0f + std::exp(-router_product(op, r, op.how.experts)));
+  }
+}
+
+void run_expert_linear(void* self, const expert_linear& op) {
+  const std::size_t n = op.w.first.rows, k = op.w.first.cols;
+  for (std::size_t s = 0; s < op.slots; ++s) {
+    const auto expert = static_cast<std::uint32_t>(op.ids[s]);
+    run_linear(self, {op.w.of(expert), op.bias ? op.bias + expert * n : nullptr, op.x + s / op.share * k,
+                      op.out + s * n, 1});
+  }
+}
+
+void run_mix_experts(void*, const mix_experts& op) {
+  for (std::size_t r = 0; r < op.rows; ++r)
+    for (std::size_t c = 0; c < op.width; ++c) {
+      double sum = 0;
+      for (std::size_t i = 0; i < op.chosen; ++i) {
+        const std::size_t slot = r * op.chosen + i;
+        sum += double{op.weights[slot]} * op.y[slot * op.width + c];
+      }
+      if (op.shared) sum += double{op.gate ? op.gate[r] : 1.0f} * op.shared[r * op.width + c];
+      op.out[r * op.width + c] = static_cast<float>(sum);
     }
 }
 
@@ -228,6 +315,9 @@ constexpr backend table{
     .do_attention = run_attention,
     .do_activate = run_activate,
     .do_sigmoid_mul = run_sigmoid_mul,
+    .do_route = run_route,
+    .do_expert_linear = run_expert_linear,
+    .do_mix_experts = run_mix_experts,
     .do_add = run_add,
     .do_soft_cap = run_soft_cap,
     .on_host = true,
