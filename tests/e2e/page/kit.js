@@ -79,8 +79,7 @@ export async function open_context(t, look = {}) {
   return context;
 }
 
-const lost =
-  /ERR_(CONNECTION_|SOCKET_NOT_CONNECTED|INCOMPLETE)|WebSocket (connection|is closed)/;
+const lost = /ERR_(CONNECTION_|SOCKET_NOT_CONNECTED|INCOMPLETE)|WebSocket (connection|is closed)/;
 const refused = /status of (401|503)/;
 
 /** Opens the page. Errors of the page fail the test, except those that a lost server causes. */
