@@ -23,6 +23,10 @@ constexpr std::size_t beyond_header = 8 * 1024;
 // How long a connection of the reserve may take over its header: others wait for its place.
 constexpr std::chrono::milliseconds reserved_time{1000};
 
+// How long the rest of a body is dropped that was not complete in time: its sender, if it reads, gets the
+// 408.
+constexpr std::chrono::milliseconds late_sender{1000};
+
 // Unspecified where the client has gone.
 asio::ip::address address_of_peer(beast::tcp_stream& s) {
   error_code gone;
@@ -213,7 +217,7 @@ asio::awaitable<bool> http_session::turn_away(parser& p, turned_away no) {
   if (no.reads_body_first) co_await read_body(p, ec);
   if (ec) co_return co_await refuse_unreadable(ec);
   const bool goes_on = co_await write(std::move(no.with));
-  if (!p.is_done()) co_await read_away_the_rest();
+  if (!p.is_done()) co_await read_away_the_rest(hub_.limits().handshake);
   co_return goes_on;
 }
 
@@ -222,19 +226,19 @@ asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
   auto no = gate_.unreadable(ec, state_.late());
   if (!no) co_return false;
   co_await write(std::move(*no));
-  if (!state_.late()) co_await read_away_the_rest();
+  co_await read_away_the_rest(state_.late() ? late_sender : hub_.limits().handshake);
   co_return false;
 }
 
-// Reads and drops what the client still sends. A client that is still sending does not read the answer yet,
-// and would lose it if the connection were closed now.
-asio::awaitable<void> http_session::read_away_the_rest() {
+// Reads and drops what the client still sends, for `most`. A client that is still sending does not read the
+// answer yet, and would lose it if the connection were closed now.
+asio::awaitable<void> http_session::read_away_the_rest(std::chrono::milliseconds most) {
   error_code ec;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ec);
   std::size_t read = buffer_.size();
   buffer_.clear();
   const auto into = buffer_.prepare(buffer_.max_size());
-  stream_.expires_after(hub_.limits().handshake);
+  stream_.expires_after(most);
   while (read < hub_.limits().drained_bytes()) {
     const std::size_t n =
         co_await stream_.async_read_some(into, asio::redirect_error(asio::use_awaitable, ec));

@@ -136,7 +136,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> write(reply r);
   // Writes a body piece by piece. `r.body` is the first piece, and more follow.
   boost::asio::awaitable<bool> write_pieces(reply r);
-  boost::asio::awaitable<void> read_away_the_rest();
+  boost::asio::awaitable<void> read_away_the_rest(std::chrono::milliseconds most);
 
   void tick();
   // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
@@ -161,7 +161,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   counted_coroutine counted_;
   address_book::entry caller_;
   const reserve::place reserved_;  // where it came in by the reserve
-  core::memory_hold memory_;  // of the connection and, while there is one, of the request's body
+  core::memory_hold memory_;       // of the connection and, while there is one, of the request's body
   boost::beast::tcp_stream stream_;
   const boost::asio::ip::address peer_;
   boost::beast::flat_buffer buffer_;  // bounded: a header, the framing of a body, or bytes sent ahead

@@ -79,8 +79,8 @@ export async function open_context(t, look = {}) {
   return context;
 }
 
-const expected =
-  /ERR_CONNECTION_|ERR_INCOMPLETE|WebSocket connection|WebSocket is closed|status of (401|503)/;
+const lost = /ERR_(CONNECTION_|SOCKET_NOT_CONNECTED|INCOMPLETE)|WebSocket (connection|is closed)/;
+const refused = /status of (401|503)/;
 
 /** Opens the page. Errors of the page fail the test, except those that a lost server causes. */
 export async function open_page(t, server, look) {
@@ -88,7 +88,8 @@ export async function open_page(t, server, look) {
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error" && !expected.test(message.text())) complaints.push(message.text());
+    const text = message.text();
+    if (message.type() === "error" && !lost.test(text) && !refused.test(text)) complaints.push(text);
   });
   t.after(() => assert.deepEqual(complaints, []));
   await page.goto(server.url);
