@@ -74,8 +74,12 @@ struct attention_job {
       const std::uint32_t r = block.first + i / some, query_head = head * group + first + i % some;
       const std::size_t row = slice.first_row + r;
       const std::uint32_t to = slice.position + r + 1;
-      list[i] = {op.q + row * op.stride + query_head * width, op.out + (row * op.heads + query_head) * width,
-                 op.rule.first_seen(to - 1), to, op.rule.scale_at(to - 1)};
+      list[i] = {op.q + row * op.stride + query_head * width,
+                 op.out + (row * op.heads + query_head) * width,
+                 op.rule.first_seen(to - 1),
+                 to,
+                 op.rule.scale_at(to - 1),
+                 op.sinks ? op.sinks + query_head : nullptr};
     }
     return t;
   }

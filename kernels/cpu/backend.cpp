@@ -27,6 +27,9 @@ struct cpu_device {
         .do_attention = cpu_attention,
         .do_activate = cpu_activate,
         .do_sigmoid_mul = cpu_sigmoid_mul,
+        .do_route = cpu_route,
+        .do_expert_linear = cpu_expert_linear,
+        .do_mix_experts = cpu_mix_experts,
         .do_add = cpu_add,
         .do_soft_cap = cpu_soft_cap,
         .on_host = true,
@@ -65,6 +68,7 @@ cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, const produc
       amx(matrix_unit),
       activations(x),
       multiplier(workers.size()),
+      experts(workers.size()),
       attention_scratch(workers.size()) {}
 
 cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx,

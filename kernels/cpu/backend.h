@@ -11,6 +11,7 @@
 
 #include "kernels/activations.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/experts.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/team.h"
@@ -40,6 +41,8 @@ struct cpu_state {
   const product_path* amx;  // null where it is not used
   const activation_type activations;
   products multiplier;
+  expert_products experts;
+  scratch<float> router_products;
   std::vector<scratch<float>> attention_scratch;  // one for each worker
   std::vector<row_block> blocks;                  // of the present operation
   scratch<float> attention_parts;                 // of attention that several workers share
@@ -76,6 +79,9 @@ void cpu_kv_write(void* self, const kv_write&);
 void cpu_attention(void* self, const attention&);
 void cpu_activate(void* self, const activate&);
 void cpu_sigmoid_mul(void* self, const sigmoid_mul&);
+void cpu_route(void* self, const route&);
+void cpu_expert_linear(void* self, const expert_linear&);
+void cpu_mix_experts(void* self, const mix_experts&);
 void cpu_add(void* self, const add&);
 void cpu_soft_cap(void* self, const soft_cap&);
 

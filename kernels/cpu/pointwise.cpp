@@ -57,7 +57,7 @@ void cpu_activate(void* self, const activate& op) {
   for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r) {
       const float* x = op.x + r * stride;
-      cpu.simd.activate(op.kind, x, op.gated ? x + width : nullptr, op.out + r * width, width);
+      cpu.simd.activate(op.kind, x, op.gated ? x + width : nullptr, op.out + r * width, width, op.limit);
     }
   });
 }

@@ -1,35 +1,10 @@
 #include "kernels/cpu/products.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "kernels/cpu/packing.h"
+#include "kernels/cpu/division.h"
 
 namespace weir::kernels {
-namespace {
-
-constexpr std::size_t stream_bytes = 128u << 10;  // of a panel's slice where there is one block
-constexpr std::size_t most_chunk_panels = 64;     // bounds the sums of a chunk
-constexpr std::size_t worth_sharing = 64u << 10;  // bytes of weights, or of activations
-
-std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
-
-// Bytes of a chunk of weights, which stays in the L2 cache beside the rows: half of the cache, but at least
-// 256 KiB and at most 1 MiB.
-std::size_t chunk_bytes() {
-#ifdef _SC_LEVEL2_CACHE_SIZE
-  static const long cache = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
-#else
-  constexpr long cache = 0;  // not known
-#endif
-  return std::clamp<std::size_t>(static_cast<std::size_t>(std::max(cache, 0l)) / 2, 256u << 10, 1u << 20);
-}
-
-// The index of the first item of part `i`, where `count` items are divided evenly into `parts` parts.
-std::size_t start_of(std::size_t i, std::size_t count, std::size_t parts) { return i * count / parts; }
-
-}  // namespace
 
 // One product and its division into shares, chunks, blocks and slices.
 struct products::job {
@@ -47,15 +22,12 @@ struct products::job {
     blocks = divide_up(rows, path.most_rows);
     panels = panels_of(op.w.rows);
     panel_size = panel_bytes(op.w.type, k);
-    const bool small = panels * panel_size * blocks < worth_sharing;
+    const bool small = panels * panel_size * blocks < worth_sharing_bytes;
     parts = small ? 1 : std::min(threads, panels);
     const std::size_t per_share = divide_up(panels, parts);
-    const std::size_t fits = std::clamp<std::size_t>(chunk_bytes() / panel_size, 1, most_chunk_panels);
+    const std::size_t fits = panels_that_fit(panel_size);
     chunk_panels = !packed || blocks == 1 ? 1 : divide_up(per_share, divide_up(per_share, fits));
-    const std::size_t whole = std::max<std::size_t>(tile_k, facts(op.w.type).block_weights);
-    const std::size_t in_a_go =
-        std::max<std::size_t>(1, stream_bytes / panel_bytes(op.w.type, whole)) * whole;
-    slice = blocks == 1 ? in_a_go : path.slice_k;
+    slice = slice_of(path, op.w.type, blocks);
   }
 
   std::size_t first_row(std::size_t block) const { return start_of(block, rows, blocks); }
@@ -96,7 +68,7 @@ void products::prepare(const job& j, team& workers) {
     }
     j.path.prepare(x, n, j.k, to + j.path.prepared_bytes(first, j.k));
   };
-  if (j.rows * j.k * sizeof(float) < worth_sharing)
+  if (j.rows * j.k * sizeof(float) < worth_sharing_bytes)
     for (std::uint32_t b = 0; b < j.blocks; ++b) one(b, 0);
   else
     workers.run(static_cast<std::uint32_t>(j.blocks), one);

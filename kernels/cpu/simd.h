@@ -57,6 +57,7 @@ struct attention_query {
   float* out;              // [head_dim]
   std::uint32_t from, to;  // attends to positions [from, to)
   float scale;             // of the scores: attention_rule::scale_at
+  const float* sink;       // its head's (ops.h, attention::sinks); null: none
 };
 
 // The state of attention over some pages, for `count` queries: the output is sums / total, and both are
@@ -88,6 +89,15 @@ struct attention_tile {
   }
 };
 
+// Products of f32 rows that lie as they are, without packing: out[r, n] = x[r, :] · w[n, :].
+struct row_products {
+  const float* x = nullptr;  // [rows, width]
+  const float* w = nullptr;  // [outputs, width]
+  float* out = nullptr;
+  std::size_t rows = 0, outputs = 0, width = 0;
+  std::size_t out_stride = 0;  // floats between rows of out
+};
+
 // The table of one instruction set.
 struct simd_kernels {
   const char* name;
@@ -109,11 +119,20 @@ struct simd_kernels {
   void (*norm)(const float* x, const float* weight, const float* bias, float* out, std::size_t width,
                float eps, bool centred);
   void (*rotate)(float* x, const float* cos, const float* sin, std::size_t half);
-  // Without a gate `up` is null.
-  void (*activate)(activation kind, const float* gate, const float* up, float* out, std::size_t count);
+  // Without a gate `up` is null; `limit` is activate::limit.
+  void (*activate)(activation kind, const float* gate, const float* up, float* out, std::size_t count,
+                   float limit);
   void (*sigmoid_mul)(float* x, const float* gate, std::size_t count);
   void (*add)(float* x, const float* y, std::size_t count, float factor);
   void (*soft_cap)(float* x, std::size_t count, float factor, float cap);
+  void (*multiply_rows)(const row_products&);
+  // What the products of one row's experts become: the softmax of all, or the sigmoid of each. to may be
+  // products.
+  void (*score)(const float* products, float* to, std::size_t count, bool sigmoid);
+  // The weighted sum of what `chosen` experts made of a row, [chosen, width], in their order, and `gate`
+  // times `shared`, which may be null.
+  void (*mix)(const float* y, const float* weights, std::size_t chosen, const float* shared, float gate,
+              float* out, std::size_t width);
 };
 
 // The tables that this machine can run, the best first; never empty.

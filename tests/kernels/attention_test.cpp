@@ -1,6 +1,7 @@
 // kv_write and attention, on pages of every type that lie anywhere, for batches of many sequences at once.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -8,6 +9,7 @@
 #include "kernels/ops.h"
 #include "tests/kernels/random_data.h"
 #include "tests/kernels/stored_numbers.h"
+#include "tests/support/seed.h"
 
 namespace weir::tests::attention_test {
 
@@ -91,9 +93,10 @@ struct scene {
     return {window, 1.0f / std::sqrt(static_cast<float>(head_dim))};
   }
 
-  std::vector<float> attend(const backend& b, paged_memory& memory, const attention_rule& rule) const {
+  std::vector<float> attend(const backend& b, paged_memory& memory, const attention_rule& rule,
+                            const float* sinks = nullptr) const {
     auto out = tests::poison(std::size_t{rows} * q_width());
-    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, rule, out.data()});
+    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, rule, out.data(), sinks});
     return out;
   }
   std::vector<float> attend(const backend& b, paged_memory& memory, std::uint32_t window) const {
@@ -151,8 +154,68 @@ TEST_CASE("cpu: attention equals the reference over random shapes, windows and p
         CAPTURE(b->name, threads, name(type), s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window,
                 rule.cap, rule.growth, rule.growth_unit);
         CHECK(tests::worst_difference(s.attend(*defined, memory, rule), s.attend(*b, memory, rule)) <= 3e-6);
+        const auto sinks = tests::random_floats(r, s.heads * s.group, 3);
+        CHECK(tests::worst_difference(s.attend(*defined, memory, rule, sinks.data()),
+                                      s.attend(*b, memory, rule, sinks.data())) <= 3e-6);
       }
     }
+}
+
+TEST_CASE("a sink is one more score, neither scaled nor capped, without a value") {
+  tests::rng r(static_cast<std::uint32_t>(tests::drawn_seed(8)));
+  for (const auto& b : {reference_backend(), cpu_backend(2)})
+    for (int round = 0; round < 6; ++round) {
+      const scene s(r, pick(r, 1, 3));
+      auto memory = s.memory();
+      s.write(*b, memory);
+      attention_rule rule = s.plain_rule(pick(r, 0, 1) * 20);
+      if (pick(r, 0, 1)) rule.cap = 2;
+      const std::uint32_t heads = s.heads * s.group;
+      auto sinks = tests::random_floats(r, heads, 2);
+      const auto without = s.attend(*b, memory, rule), with = s.attend(*b, memory, rule, sinks.data());
+      // The total of a row follows from how much less it is with a sink: what is left is total / (total +
+      // e^sink). It is the same for another sink.
+      for (float& x : sinks) x += 1;
+      const auto more = s.attend(*b, memory, rule, sinks.data());
+      for (std::size_t i = 0; i < with.size(); ++i) {
+        if (std::abs(without[i]) < 0.05f) continue;
+        const double left = with[i] / without[i], next = more[i] / without[i];
+        REQUIRE((left > 0 && left < 1));
+        if (left > 0.98 || left < 0.02) continue;
+        const double share = (1 - left) / left, wanted = 1 / (1 + share * std::exp(1.0));
+        REQUIRE(next == Approx(wanted).epsilon(2e-3));
+      }
+      sinks.assign(heads, -1e4f);  // takes nothing
+      CHECK(tests::worst_difference(without, s.attend(*b, memory, rule, sinks.data())) <= 1e-6);
+      sinks.assign(heads, 1e4f);  // takes everything
+      for (const float x : s.attend(*b, memory, rule, sinks.data())) REQUIRE(std::abs(x) <= 1e-30f);
+      sinks.assign(heads, std::nanf(""));
+      for (const float x : s.attend(*b, memory, rule, sinks.data())) REQUIRE(std::isnan(x));
+    }
+}
+
+TEST_CASE("with a sink, attention to one position gives a part of that position's values") {
+  tests::rng r(static_cast<std::uint32_t>(tests::drawn_seed(9)));
+  for (const auto& b : {reference_backend(), cpu_backend(2)}) {
+    const scene s(r, 3);
+    auto memory = s.memory();
+    s.write(*b, memory);
+    const auto sinks = tests::random_floats(r, s.heads * s.group);
+    const attention_rule rule = s.plain_rule(1);
+    const auto out = s.attend(*b, memory, rule, sinks.data());
+    const std::uint32_t k = s.q_width(), v = k + s.heads * s.head_dim;
+    for (std::uint32_t row = 0; row < s.rows; ++row)
+      for (std::uint32_t h = 0; h < s.heads * s.group; ++h) {
+        const float* at = s.qkv.data() + std::size_t{row} * s.stride;
+        double score = 0;
+        for (std::uint32_t i = 0; i < s.head_dim; ++i)
+          score += double{at[h * s.head_dim + i]} * at[k + h / s.group * s.head_dim + i] * rule.scale;
+        const double share = 1 / (1 + std::exp(sinks[h] - score));
+        for (std::uint32_t i = 0; i < s.head_dim; ++i)
+          REQUIRE(out[row * s.q_width() + h * s.head_dim + i] ==
+                  Approx(share * at[v + h / s.group * s.head_dim + i]).epsilon(1e-4).margin(1e-6));
+      }
+  }
 }
 
 TEST_CASE("attention over pages of a type is attention over the numbers that they store") {
@@ -268,15 +331,17 @@ TEST_CASE(
     const scene s(r, 4);
     auto memory = s.memory(types[round / 2]);
     s.write(*b, memory);
-    const auto together = s.attend(*b, memory, 50);
+    const auto more = tests::random_floats(r, s.heads * s.group);
+    const float* sinks = round < 4 ? nullptr : more.data();
+    const auto together = s.attend(*b, memory, s.plain_rule(50), sinks);
     for (const kv_slice& slice : s.slices)
       for (std::uint32_t i = 0; i < slice.rows; ++i) {
         const kv_slice alone{0, 1, slice.position + i, slice.pages};
         auto out = tests::poison(s.q_width());
         const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
         const float* q = s.qkv.data() + (slice.first_row + i) * s.stride;
-        single->run(
-            attention{q, s.stride, s.heads * s.group, memory.view, {&alone, 1}, {50, scale}, out.data()});
+        single->run(attention{
+            q, s.stride, s.heads * s.group, memory.view, {&alone, 1}, {50, scale}, out.data(), sinks});
         const float* wanted = together.data() + (slice.first_row + i) * s.q_width();
         REQUIRE(std::equal(out.begin(), out.end(), wanted));
       }

@@ -198,6 +198,9 @@ TEST_CASE("cpu: activate and add equal the reference, at the edges of exp too") 
       for (const activation kind : {activation::silu, activation::gelu, activation::relu2})
         for (const bool gated : {true, false})
           compare(b, activate{x.data(), nullptr, rows, width, kind, gated}, rows * width, 1e-6);
+      for (const float limit : {0.5f, 7.0f, 1e30f})
+        compare(b, activate{x.data(), nullptr, rows, width, activation::clamped, true, limit}, rows * width,
+                1e-6);
       compare_in_place(b, add{nullptr, y.data(), y.size()}, x, 0);
       compare_in_place(b, add{nullptr, y.data(), y.size(), 0.37f}, x, 1e-6);
       const auto half = std::span(x).first(std::size_t{rows} * width);
@@ -227,6 +230,35 @@ TEST_CASE("cpu: activate and add equal the reference, at the edges of exp too") 
     b.run(sigmoid_mul{out.data(), gate, 1, 1, 1});
     CHECK(std::isnan(out[0]));
   });
+}
+
+TEST_CASE("clamped bounds the gate from above and the up on both sides, and a NaN stays one") {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> gates{-20, -3, -1e-3f, 0, 1, 6.9f, 7.1f, 100, 1e30f, inf},
+      ups{-inf, -1e30f, -7.1f, -6.9f, -1, 0, 2, 6.9f, 7.1f, inf};
+  std::vector<float> x;
+  for (const float g : gates) x.insert(x.end(), ups.size(), g);
+  for (std::size_t i = 0; i < gates.size(); ++i) x.insert(x.end(), ups.begin(), ups.end());
+  const auto count = static_cast<std::uint32_t>(x.size() / 2);
+  const auto check = [&](const backend& b) {
+    auto out = poison(count);
+    b.run(activate{x.data(), out.data(), 1, count, activation::clamped, true, 7});
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const double g = std::min(double{x[i]}, 7.0), u = std::clamp(double{x[count + i]}, -7.0, 7.0);
+      const double wanted = g / (1 + std::exp(-1.702 * g)) * (u + 1);
+      CAPTURE(x[i], x[count + i]);
+      CHECK(std::abs(out[i] - wanted) <= 2e-6 * std::abs(wanted) + 1e-12);
+    }
+    for (const std::size_t place : {0u, 1u}) {
+      std::vector<float> bad(2, 1);
+      bad[place] = nan;
+      out[0] = 0;
+      b.run(activate{bad.data(), out.data(), 1, 1, activation::clamped, true, 7});
+      CHECK(std::isnan(out[0]));
+    }
+  };
+  check(defined());
+  on_every_backend(check);
 }
 
 TEST_CASE("cpu: gelu, tanh and the sigmoid are right where they are small, and at the ends of the line") {
@@ -296,6 +328,9 @@ TEST_CASE("cpu: a row has the same bits alone and beside others, in every operat
           CHECK(alone(gated ? 2 * width : width, [&](const float* from, std::uint32_t n, float* out) {
             b.run(activate{from, out, n, width, kind, gated});
           }));
+      CHECK(alone(2 * width, [&](const float* from, std::uint32_t n, float* out) {
+        b.run(activate{from, out, n, width, activation::clamped, true, 2});
+      }));
       CHECK(alone(width, copied([&](std::uint32_t n, float* out) {
                     return head_norm{out, weight.data(), n, width, 2, half, 1e-6f, true, half};
                   })));

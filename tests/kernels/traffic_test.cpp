@@ -33,11 +33,42 @@ TEST_CASE(
   const traffic window = traffic_of(attention{nullptr, 0, 8, kv, slices, {2, 1}, nullptr});
   CHECK(window.bytes == rows + 2 * (2 + 3) * 2 * 16 * 4);
   CHECK(window.flops == 4 * (2 + 1 + 2 + 2) * 8 * 16);
+  const float sinks[8] = {};
+  CHECK(traffic_of(attention{nullptr, 0, 8, kv, slices, {}, nullptr, sinks}).bytes == all.bytes + 8 * 4);
   kv.head_dim = 64;
   kv.type = kv_type::q8;
   CHECK(traffic_of(attention{nullptr, 0, 8, kv, slices, {}, nullptr}).bytes ==
         4 * rows + 2 * (100 + 3) * 2 * (64 + 2 * 2));
   CHECK(traffic_of(kv_write{nullptr, nullptr, 0, kv, slices}).bytes == 2 * 4 * 2 * (64 * 4 + 64 + 2 * 2));
+}
+
+TEST_CASE("products of experts move the weights of those that are used, once") {
+  const expert_matrices w{{nullptr, dtype::bf16, 100, 50}, 16, 10240};
+  const traffic eight = traffic_of(expert_linear{w, nullptr, nullptr, nullptr, nullptr, 8, 4}, 5);
+  CHECK(eight == traffic{5 * 100 * 50 * 2 + (2 * 50 + 8 * 100 + 8) * 4, 8 * 2 * 100 * 50});
+  const float some = 0;
+  CHECK(traffic_of(expert_linear{w, &some, nullptr, nullptr, nullptr, 8, 4}, 5).bytes ==
+        eight.bytes + 5 * 100 * 4);
+  CHECK(traffic_of(expert_linear{w, nullptr, nullptr, nullptr, nullptr, 8, 1}, 5).bytes ==
+        eight.bytes + 6 * 50 * 4);
+  const expert_matrices blocks{{nullptr, dtype::mxfp4, 100, 64}, 16, 10240};
+  CHECK(traffic_of(expert_linear{blocks, nullptr, nullptr, nullptr, nullptr, 8, 1}, 8).bytes ==
+        8 * 100 * 64 / 32 * 17 + 8 * (64 + 100 + 1) * 4);
+}
+
+TEST_CASE("a router moves its matrix once, and a mixture what its experts made") {
+  route r;
+  r.how.experts = 16, r.how.chosen = 4;
+  r.rows = 3, r.width = 10;
+  CHECK(traffic_of(r) == traffic{(16 * 10 + 3 * 10 + 3 * 8) * 4, 2 * 3 * 10 * 16});
+  float some = 0;
+  r.bias = r.choice_bias = r.shared = &some;
+  CHECK(traffic_of(r) == traffic{(17 * 10 + 3 * 10 + 2 * 16 + 3 * 9) * 4, 2 * 3 * 10 * 17});
+  mix_experts m;
+  m.rows = 3, m.width = 10, m.chosen = 4;
+  CHECK(traffic_of(m) == traffic{(3 * 10 * 5 + 3 * 4) * 4, 2 * 3 * 10 * 4});
+  m.shared = m.gate = &some;
+  CHECK(traffic_of(m) == traffic{(3 * 10 * 6 + 3 * 4 + 3) * 4, 2 * 3 * 10 * 5});
 }
 
 TEST_CASE("the small operations move each element in and out once") {

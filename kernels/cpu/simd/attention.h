@@ -449,12 +449,21 @@ void merge(const attention_sums& into, const attention_sums& part, std::size_t c
   }
 }
 
+// What a query's sums are multiplied by: 1 / total, where the sink has a share of the total, too.
+WEIR_INLINE float share_of(float total, float largest, const float* sink) {
+  if (!sink) return 1.0f / total;
+  const float most = largest > *sink ? largest : *sink;
+  const float shrink = exp_of(all(largest - most))[0];
+  return shrink / (rounded(total * shrink) + exp_of(all(*sink - most))[0]);
+}
+
 // Writes the outputs, turned back where values are turned. Each sum has 0 added to it, which makes 0 of -0:
 // whether a sum is -0 depends on how many zeros were added before.
 void finish(const attention_tile& t) {
   const std::size_t width = t.kv.head_dim;
   for (std::size_t j = 0; j < t.count; ++j) {
-    const float share = 1.0f / t.into.total[j], *sums = t.into.sums + j * width;
+    const float share = share_of(t.into.total[j], t.into.largest[j], t.queries[j].sink);
+    const float* sums = t.into.sums + j * width;
     float* out = t.queries[j].out;
     if (j + ahead < t.count)
       for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].out + i, 1);

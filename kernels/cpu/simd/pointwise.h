@@ -127,7 +127,18 @@ void activate_as(const float* gate, const float* up, float* out, std::size_t cou
       });
 }
 
-void activate_row(activation kind, const float* gate, const float* up, float* out, std::size_t count) {
+// activation::clamped. A NaN stays one.
+void clamped_row(const float* gate, const float* up, float* out, std::size_t count, float limit) {
+  const vec most = all(limit), least = -most;
+  map(
+      out, count, [&](const auto& at) __attribute__((always_inline)) {
+        const vec g = smaller(most, at(gate)), u = larger(least, smaller(most, at(up)));
+        return sigmoid_share(g, -1.702f * g) * (u + 1.0f);
+      });
+}
+
+void activate_row(activation kind, const float* gate, const float* up, float* out, std::size_t count,
+                  float limit) {
   switch (kind) {
     case activation::silu:
       return activate_as<activation::silu>(gate, up, out, count);
@@ -135,6 +146,8 @@ void activate_row(activation kind, const float* gate, const float* up, float* ou
       return activate_as<activation::gelu>(gate, up, out, count);
     case activation::relu2:
       return activate_as<activation::relu2>(gate, up, out, count);
+    case activation::clamped:
+      return clamped_row(gate, up, out, count, limit);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/simd/attention.h"
 #include "kernels/cpu/simd/blocks.h"
+#include "kernels/cpu/simd/experts.h"
 #include "kernels/cpu/simd/kv_rows.h"
 #include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/linear.h"
@@ -46,6 +47,9 @@ constexpr simd_kernels table{
     .sigmoid_mul = sigmoid_mul_row,
     .add = add_row,
     .soft_cap = soft_cap_row,
+    .multiply_rows = multiply_plain_rows,
+    .score = score_row,
+    .mix = mix_row,
 };
 
 }  // namespace
