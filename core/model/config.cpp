@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/model/load/strict_json.h"
+#include "core/model/mixture.h"
 #include "core/model/token_ids.h"
 #include "core/shortened.h"
 
@@ -17,12 +18,8 @@ using kernels::activation;
 using kernels::head_norms;
 using kernels::layer_shape;
 
-// Larger than any model's sizes, and so small that a product of two fits well into 64 bits.
-constexpr std::uint32_t max_size = 1u << 24;
 constexpr std::uint32_t max_layers = 1024, max_heads = 4096, max_head_dim = 1024;
 constexpr std::uint32_t default_window = 4096, default_max_window_layers = 28, max_window = 1u << 30;
-// Experts of a mixture, under the names of several families.
-constexpr std::array expert_keys{"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"};
 // Keys that stand outside of text_config in some files and inside in others.
 constexpr std::array outer_keys{"tie_word_embeddings", "eos_token_id", "bos_token_id", "quantization_config"};
 
@@ -70,10 +67,6 @@ json::object text_keys(json_reader& in, const json::object& document, const fami
   return keys;
 }
 
-bool has_key(const family& f, std::string_view key) {
-  return f.keys.find(fmt::format(" {} ", key)) != f.keys.npos;
-}
-
 // A key that changes the arithmetic, in a family that does not have it.
 void refuse_switch(json_reader& in, const family& f, const char* key, double neutral) {
   if (has_key(f, key) || !in.has(key)) return;
@@ -92,8 +85,6 @@ void refuse_other_arithmetic(json_reader& in, const family& f) {
                           "attention_multiplier", "query_pre_attn_scalar", "attn_logit_softcapping",
                           "final_logit_softcapping", "no_rope_layers", "layer_rope_theta", "post_norm_eps"})
     refuse_switch(in, f, key, never);
-  for (const char* key : expert_keys)
-    if (in.number(key).value_or(0) > 0) not_supported(in, fmt::format("{}, a mixture of experts,", key));
 }
 
 void read_quantisation(json_reader& in, model_config& c) {
@@ -153,7 +144,8 @@ void read_norms(json_reader& in, const family& f, model_config& c, layer_shape& 
   c.shape.embed_norm = f.embed_norm;
   l.norms = f.norms;
   l.mixer.norms = f.head_norms;
-  if (in.boolean("use_qk_norm").value_or(false)) l.mixer.norms = head_norms::own;
+  if (const auto asked = in.boolean("use_qk_norm")) l.mixer.norms = *asked ? f.asked_norms : head_norms::none;
+  l.mixer.sinks = f.sinks;
   c.stored.norms = f.names;
   c.stored.norm_bias = f.norm_bias;
   c.stored.plus_one = f.plus_one;
@@ -164,11 +156,15 @@ void read_norms(json_reader& in, const family& f, model_config& c, layer_shape& 
 void read_biases(json_reader& in, const family& f, stored_form& s) {
   const bool attention = in.boolean("attention_bias").value_or(false);
   const bool all = in.boolean("use_bias").value_or(false);
-  s.qkv_bias = f.qkv_bias || attention || all;
+  s.qkv_bias = in.boolean("qkv_bias").value_or(f.qkv_bias) || attention || all;
   s.out_bias = (attention && f.out_bias) || in.boolean("attention_out_bias").value_or(false) || all;
   s.mlp_bias = in.boolean("mlp_bias").value_or(false) || all;
   s.tied = in.boolean("tie_word_embeddings").value_or(false);
   s.side_by_side = f.side_by_side;
+  s.router_bias = f.router_bias;
+  s.expert_bias = f.expert_bias;
+  s.inputs_first = f.inputs_first;
+  s.draft_layers = read_draft_layers(in);
 }
 
 // A number that others are multiplied by. An attention of scale 0 would be no error, but no model either.
@@ -249,7 +245,8 @@ void read_rope_tables(json_reader& in, const char* key, const json::object& from
 void read_rope(json_reader& in, const family& f, model_config& c, std::uint32_t head_dim) {
   rope_config base;
   base.theta = in.number("rope_theta").value_or(base.theta);
-  base.partial = in.number("partial_rotary_factor").value_or(1);
+  const double turned = in.number("rotary_dim").value_or(head_dim);
+  base.partial = in.number("partial_rotary_factor").value_or(turned / head_dim);
   base.original_context = in.number("original_max_position_embeddings").value_or(0);
   c.ropes.assign(f.two_tables ? 2 : 1, base);
   if (f.two_tables) c.ropes[1].theta = in.number("rope_local_base_freq").value_or(base.theta);
@@ -269,7 +266,8 @@ std::uint32_t read_window(json_reader& in, const family& f) {
     if (in.has("sliding_window")) not_supported(in, fmt::format("sliding_window in {}", f.architecture));
     return 0;
   }
-  if (f.slides == windows::switched && !in.boolean("use_sliding_window").value_or(false)) return 0;
+  const bool switched = f.slides == windows::switched || f.slides == windows::listed;
+  if (switched && !in.boolean("use_sliding_window").value_or(false)) return 0;
   if (!in.mentions("sliding_window")) return default_window;
   return in.count("sliding_window", max_window).value_or(0);
 }
@@ -299,6 +297,8 @@ std::vector<bool> read_sliding(json_reader& in, const family& f, std::uint32_t l
   std::vector<bool> out(layers);
   const json::value* kinds = in.find("layer_types");
   const std::uint32_t cycle = read_cycle(in, f);
+  if (!kinds && window != 0 && f.slides == windows::listed)
+    return not_supported(in, "use_sliding_window without layer_types"), out;
   if (!kinds) {
     for (std::uint32_t i = 0; i < layers; ++i)
       out[i] = window != 0 && slides_by_family(in, f, i, layers, cycle);
@@ -346,12 +346,22 @@ std::vector<bool> read_turning(json_reader& in, const family& f, std::uint32_t l
   return out;
 }
 
+// Makes the layers with experts mixtures.
+void read_experts(json_reader& in, const family& f, model_config& c, const kernels::feed_forward& dense) {
+  const auto mixture = read_mixture(in, f, dense);
+  if (!mixture) return;
+  const auto sparse = read_sparse_layers(in, c.layers());
+  for (std::uint32_t i = 0; i < c.layers(); ++i)
+    if (sparse[i]) c.shape.layers[i].mlp = *mixture;
+}
+
 void read_layers(json_reader& in, const family& f, model_config& c, const layer_shape& kind) {
   const std::uint32_t layers = in.required_count("num_hidden_layers", max_layers).value_or(1);
   const std::uint32_t window = read_window(in, f);
   const auto sliding = read_sliding(in, f, layers, window);
   const auto turning = read_turning(in, f, layers, window, sliding);
   set_layers(c, layers, kind);
+  read_experts(in, f, c, kind.mlp);
   for (std::uint32_t i = 0; i < layers; ++i) {
     auto& a = c.shape.layers[i].mixer;
     a.rule.window = sliding[i] ? window : 0;

@@ -28,10 +28,13 @@ struct stored_form {
   norm_names norms = names_before;
   bool tied = false;  // the output matrix is the embedding
   bool qkv_bias = false, out_bias = false, mlp_bias = false, norm_bias = false;
-  bool plus_one = false, final_plain = false;  // as in family
-  bool weightless_heads = false;               // as in family
-  bool rounds_embed_factor = false;            // to the type of the embedding
-  bool side_by_side = false;                   // as in family: the rows of q and k are put in order
+  bool plus_one = false, final_plain = false;     // as in family
+  bool weightless_heads = false;                  // as in family
+  bool rounds_embed_factor = false;               // to the type of the embedding
+  bool side_by_side = false;                      // as in family: the rows of q and k are put in order
+  bool router_bias = false, expert_bias = false;  // as in family
+  bool inputs_first = false;                      // as in family
+  std::uint32_t draft_layers = 0;  // behind the model's own layers, with tensors that are passed over
 };
 
 struct model_config {

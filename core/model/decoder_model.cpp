@@ -150,6 +150,24 @@ decoder_model::decoder_model(model_config config, std::vector<token_id> stop_ids
   info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);
 }
 
+kernels::dtype decoder_model::linear_type() const noexcept {
+  for (const layer_weights& l : weights_.layers)
+    if (l.experts.down.count > 0) return l.experts.down.first.type;
+  return weights_.layers.front().down.w.type;
+}
+
+std::uint64_t decoder_model::bytes_of_a_step(std::uint32_t rows) const noexcept {
+  double left_out = 0;  // of experts that no row chooses
+  for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
+    const kernels::expert_router& router = config_.shape.layers[i].mlp.router;
+    if (router.experts == 0) continue;
+    const kernels::expert_weights& e = weights_.layers[i].experts;
+    const double none = std::pow(1 - double{1} * router.chosen / router.experts, rows);
+    left_out += static_cast<double>(e.gate_up.stride + e.down.stride) * router.experts * none;
+  }
+  return weights_of_a_step().size() - static_cast<std::uint64_t>(left_out);
+}
+
 // All weights without the embedding, of which a step reads one row for each token. If the embedding is also
 // the head, all weights.
 std::span<const std::byte> decoder_model::weights_of_a_step() const noexcept {

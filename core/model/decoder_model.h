@@ -60,12 +60,16 @@ class decoder_model final : public model {
   const model_info& info() const noexcept override { return info_; }
   std::uint64_t activation_bytes() const noexcept override;
 
-  // The weights that every step reads, in the order of reading, in memory of the backend. For benchmarks: the
-  // time to read them is a lower bound of the time of a step.
+  // The weights that steps read, in the order of reading, in memory of the backend; those of all experts. For
+  // benchmarks: the time to read them is a lower bound of the time of a step that reads all.
   std::span<const std::byte> weights_of_a_step() const noexcept;
+  // The bytes of them that a step of `rows` rows reads, if each row chooses its experts at random: E(1 - (1 -
+  // k/E)^rows) of E experts are then chosen by some row.
+  std::uint64_t bytes_of_a_step(std::uint32_t rows) const noexcept;
   const model_config& config() const noexcept { return config_; }
-  // The type of the first layer's last linear: in most files, that of most weights.
-  kernels::dtype linear_type() const noexcept { return weights_.layers.front().down.w.type; }
+  // The type of the last linear of the first layer, or in a model with experts, of its experts: in most
+  // files, that of most weights.
+  kernels::dtype linear_type() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> allocate_host_pages(std::uint32_t count) override;
   result<void> warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) override;

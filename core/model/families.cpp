@@ -30,6 +30,13 @@ constexpr std::string_view muse_defaults =
         "rms_norm_eps":1e-5,"rope_theta":500000,"sliding_window":2048,"final_logit_softcapping":20,
         "qk_scale_factor":3.87,"output_multiplier":0.19611613513818404,"post_norm_eps":1e-8,
         "eos_token_id":200001,"bos_token_id":200000})";
+constexpr std::string_view gpt_oss_defaults =
+    R"({"num_hidden_layers":36,"num_local_experts":128,"num_experts_per_tok":4,"vocab_size":201088,
+        "hidden_size":2880,"intermediate_size":2880,"head_dim":64,"num_attention_heads":64,
+        "num_key_value_heads":8,"sliding_window":128,"rms_norm_eps":1e-5,"attention_bias":true,
+        "max_position_embeddings":131072,"rope_theta":150000,"swiglu_limit":7,
+        "rope_scaling":{"rope_type":"yarn","factor":32,"beta_fast":32,"beta_slow":1,"truncate":false,
+                        "original_max_position_embeddings":4096}})";
 constexpr std::string_view granite_keys =
     " attention_bias mlp_bias embedding_multiplier attention_multiplier residual_multiplier logits_scaling ";
 
@@ -105,7 +112,63 @@ constexpr std::array families{
     family{.architecture = "GraniteForCausalLM", .keys = granite_keys},
     family{.architecture = "GraniteMoeHybridForCausalLM",
            .keys = granite_keys,
-           .inter_key = "shared_intermediate_size"},
+           .inter_key = "shared_intermediate_size",
+           .experts = mixtures::optional,
+           .expert_inter_key = "intermediate_size"},
+    family{.architecture = "GraniteMoeForCausalLM",
+           .keys = granite_keys,
+           .experts = mixtures::needed,
+           .expert_inter_key = "intermediate_size"},
+    family{.architecture = "MixtralForCausalLM",
+           .defaults = R"({"sliding_window":null,"rms_norm_eps":1e-5,"rope_theta":1000000,
+                           "num_local_experts":8,"num_experts_per_tok":2})",
+           .slides = windows::all_layers,
+           .experts = mixtures::needed,
+           .expert_inter_key = "intermediate_size"},
+    family{.architecture = "Qwen2MoeForCausalLM",
+           .keys = " norm_topk_prob ",
+           .defaults = R"({"norm_topk_prob":false,"qkv_bias":true,"num_experts_per_tok":4})",
+           .slides = windows::listed,
+           .experts = mixtures::needed,
+           .shared_gate = true},
+    family{.architecture = "Qwen3MoeForCausalLM",
+           .keys = " attention_bias norm_topk_prob ",
+           .defaults = R"({"norm_topk_prob":false,"num_experts_per_tok":8})",
+           .head_norms = head_norms::each,
+           .slides = windows::listed,
+           .experts = mixtures::needed},
+    family{.architecture = "Glm4MoeForCausalLM",
+           .keys = " attention_bias partial_rotary_factor use_qk_norm norm_topk_prob routed_scaling_factor ",
+           .defaults = R"({"partial_rotary_factor":0.5,"rms_norm_eps":1e-5,"first_k_dense_replace":1,
+                           "n_shared_experts":1,"num_experts_per_tok":8})",
+           .out_bias = false,
+           .asked_norms = head_norms::each,
+           .experts = mixtures::needed,
+           .sigmoid_router = true,
+           .choice_bias = true,
+           .union_of_stops = true},
+    family{.architecture = "MiniMaxM2ForCausalLM",
+           .keys = " partial_rotary_factor use_qk_norm ",
+           .head_norms = head_norms::row,
+           .asked_norms = head_norms::row,
+           .experts = mixtures::needed,
+           .expert_inter_key = "intermediate_size",
+           .sigmoid_router = true,
+           .choice_bias = true},
+    family{.architecture = "GptOssForCausalLM",
+           .keys = " attention_bias swiglu_limit ",
+           .defaults = gpt_oss_defaults,
+           .activation = activation::clamped,
+           .activation_key = "",
+           .sinks = true,
+           .slides = windows::cycle,
+           .full_every = 2,
+           .experts = mixtures::needed,
+           .expert_inter_key = "intermediate_size",
+           .router_bias = true,
+           .expert_bias = true,
+           .inputs_first = true,
+           .union_of_stops = true},
     family{.architecture = "SmolLM3ForCausalLM",
            .keys = " attention_bias mlp_bias no_rope_layers no_rope_layer_interval ",
            .defaults = R"({"rope_theta":2000000,"tie_word_embeddings":true,"no_rope_layer_interval":4})",
@@ -155,6 +218,14 @@ constexpr std::array families{
         .keys = " use_bias ",
         .defaults = R"({"head_dim":128,"rms_norm_eps":1e-5,"rope_theta":500000,"tie_word_embeddings":true})",
         .side_by_side = true},
+    family{.architecture = "Ernie4_5_MoeForCausalLM",
+           .keys = " use_bias ",
+           .defaults = R"({"rms_norm_eps":1e-5,"rope_theta":500000,"tie_word_embeddings":true,
+                           "moe_num_experts":64,"moe_k":6,"moe_num_shared_experts":2,
+                           "moe_layer_start_index":1,"moe_layer_end_index":-1,"moe_layer_interval":1})",
+           .side_by_side = true,
+           .experts = mixtures::needed,
+           .choice_bias = true},
     family{.architecture = "NemotronForCausalLM",
            .keys = " attention_bias mlp_bias partial_rotary_factor ",
            .defaults = R"({"norm_eps":1e-5,"partial_rotary_factor":0.5,"hidden_act":"relu2"})",
@@ -200,6 +271,8 @@ constexpr std::array<std::string_view, 15> passed_over{"vision_tower.",
                                                        "model.vision_projection.",
                                                        "model.perception_emb_norm."};
 
+constexpr std::array<std::string_view, 2> drafts{"mtp.", "model.mtp_"};
+
 }  // namespace
 
 std::span<const family> all_families() { return families; }
@@ -210,5 +283,7 @@ const family* find_family(std::string_view architecture) {
 }
 
 std::span<const std::string_view> passed_over_prefixes() { return passed_over; }
+
+std::span<const std::string_view> draft_prefixes() { return drafts; }
 
 }  // namespace weir::core

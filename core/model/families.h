@@ -14,9 +14,12 @@
 
 namespace weir::core {
 
-// Which layers have a sliding window. switched: use_sliding_window and max_window_layers decide. cycle: all
-// but every n-th layer, where layer_types does not say.
-enum class windows { none, all_layers, switched, cycle };
+// Which layers have a sliding window. switched: use_sliding_window and max_window_layers decide. listed:
+// use_sliding_window and layer_types decide. cycle: all but every n-th layer, where layer_types does not say.
+enum class windows { none, all_layers, switched, listed, cycle };
+
+// Whether layers are mixtures of experts. optional: where the config says that there are experts.
+enum class mixtures { none, optional, needed };
 
 // Which layers turn queries and keys. sliding: those with a window, or all where the model has none.
 // listed: no_rope_layers says.
@@ -60,11 +63,22 @@ struct family {
   bool side_by_side = false;      // a rotation turns neighbours, and not element i with i + half
   bool qkv_bias = false;          // every model of the family has these
   bool out_bias = true;           // attention_bias means out_proj's as well
-  bool two_tables = false;        // rope_scaling is of full layers alone, rope_local_base_freq of the others
+  bool sinks = false;             // each head has a score without a key
+  kernels::head_norms asked_norms = kernels::head_norms::own;  // what use_qk_norm asks for
+  bool two_tables = false;  // rope_scaling is of full layers alone, rope_local_base_freq of the others
   windows slides = windows::none;
   std::uint32_t full_every = 0;  // cycle: layer i is full where i + 1 is a multiple of this
   bool from_end = false;         // cycle: counted from the last layer, which is full
   turns rotation = turns::all;
+  mixtures experts = mixtures::none;
+  std::string_view expert_inter_key = "moe_intermediate_size";
+  bool sigmoid_router = false;  // scores are sigmoids
+  bool choice_bias = false;     // a bias is added to scores for the choice alone
+  bool router_bias = false;
+  bool expert_bias = false;
+  bool shared_gate = false;     // the shared expert is multiplied by a sigmoid
+  bool inputs_first = false;    // merged experts are [experts, inputs, outputs], gate and up alternate
+  bool union_of_stops = false;  // stop tokens are those of config.json and of generation_config.json
 };
 
 std::span<const family> all_families();
@@ -72,5 +86,8 @@ const family* find_family(std::string_view architecture);
 
 // Names of tensors that a wrapper has beside its text half. They are passed over.
 std::span<const std::string_view> passed_over_prefixes();
+
+// Names of tensors of draft layers that stand outside of the model's layers. They are passed over.
+std::span<const std::string_view> draft_prefixes();
 
 }  // namespace weir::core

@@ -1,5 +1,8 @@
 #include "core/model/generation_config.h"
 
+#include <algorithm>
+
+#include "core/model/families.h"
 #include "core/model/load/strict_json.h"
 #include "core/model/token_ids.h"
 
@@ -33,6 +36,11 @@ void read_sampling(json_reader& in, sampling_params& p) {
   if (!in.boolean("do_sample").value_or(true)) p.temperature = 0;
 }
 
+void add_missing(const std::vector<token_id>& from, std::vector<token_id>& to) {
+  for (const token_id id : from)
+    if (std::ranges::find(to, id) == to.end()) to.push_back(id);
+}
+
 }  // namespace
 
 generation_config default_generation(const model_config& config) {
@@ -45,7 +53,11 @@ result<generation_config> parse_generation_config(std::string_view text, const m
   if (!document) return document.error();
   json_reader in(*document, std::string(what));
   generation_config g = default_generation(config);
-  if (in.has("eos_token_id")) g.stop_ids = read_token_ids(in, "eos_token_id", config.shape.vocab);
+  if (in.has("eos_token_id")) {
+    g.stop_ids = read_token_ids(in, "eos_token_id", config.shape.vocab);
+    if (const family* f = find_family(config.architecture); f && f->union_of_stops)
+      add_missing(config.stop_ids, g.stop_ids);
+  }
   if (const auto bos = read_token_ids(in, "bos_token_id", config.shape.vocab); !bos.empty())
     g.bos = bos.front();
   read_sampling(in, g.defaults);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <thread>
 
 #include "core/model/decoder_model.h"
 #include "core/model/load/arrange.h"
+#include "core/model/load/experts.h"
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_model.h"
 #include "core/model/load/model_path.h"
@@ -46,7 +48,10 @@ result<opened_model> open_directory(const std::string& dir) {
   if (!weights) return weights.error();
   auto notes = strip_wrapper(*weights, *find_family(config->architecture));
   if (!notes) return in_model(dir, notes.error());
+  std::ranges::move(drop_draft_layers(*weights, *config), std::back_inserter(*notes));
   if (const auto joined = join_quantised(*weights, *config); !joined) return in_model(dir, joined.error());
+  if (const auto arranged = arrange_experts(*weights, *config); !arranged)
+    return in_model(dir, arranged.error());
   if (const auto ordered = order_heads(*weights, *config); !ordered) return in_model(dir, ordered.error());
   return opened_model{std::move(*config), std::move(generation), std::move(*weights), std::move(*notes)};
 }

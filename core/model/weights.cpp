@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -70,9 +71,40 @@ class placer {
     return out;
   }
 
+  // A matrix for each of `all`, whose parts are stacked along their rows: all of one type and behind each
+  // other. Plain types that differ become f32.
+  kernels::expert_matrices experts(const std::vector<std::vector<part>>& all, std::uint32_t cols) {
+    const dtype type = type_of_all(all, cols);
+    kernels::expert_matrices out;
+    out.count = static_cast<std::uint32_t>(all.size());
+    for (const std::vector<part>& parts : all) {
+      const kernels::matrix m = one(parts, cols, type);
+      if (&parts == &all.front()) out.first = m;
+    }
+    const u64 bytes = on_.weight_bytes(on_.self, out.first.type, out.first.rows, out.first.cols);
+    out.stride = (bytes + alignment - 1) / alignment * alignment;
+    return out;
+  }
+
+  // Matrices of f32 behind each other.
+  const float* rows(std::initializer_list<part> list, std::uint32_t cols) {
+    const std::span parts(list.begin(), list.size());
+    std::uint32_t elements = 0;
+    for (const part& p : parts) {
+      check(p.name, {p.rows, cols});
+      refuse_order(p);
+      elements += p.rows * cols;
+    }
+    std::byte* to = take(u64{elements} * sizeof(float));
+    add({to, {nullptr, dtype::f32, 1, elements}, false, false, {}}, parts, cols);
+    return reinterpret_cast<const float*>(to);
+  }
+
   // Parts behind each other, in f32.
   const float* vector(std::initializer_list<part> list) {
-    const std::span parts(list.begin(), list.size());
+    return vector(std::span(list.begin(), list.size()));
+  }
+  const float* vector(std::span<const part> parts) {
     std::uint32_t elements = 0;
     for (const part& p : parts) {
       check(p.name, {p.rows});
@@ -124,6 +156,12 @@ class placer {
     fail(errc::not_supported, fmt::format("{} are not supported yet", thing));
   }
 
+  // Refuses a mixture of experts where the backend has no operations for it.
+  void need_experts() {
+    if (on_.do_route && on_.do_expert_linear && on_.do_mix_experts) return;
+    fail(errc::not_supported, fmt::format("device {} does not run mixtures of experts yet", on_.name));
+  }
+
   u64 bytes() const noexcept { return offset_; }
   std::vector<placed>& all() noexcept { return all_; }
   std::vector<placed_order>& orders() noexcept { return orders_; }
@@ -144,6 +182,40 @@ class placer {
       return fail(errc::not_supported,
                   fmt::format("tensor '{}': dtype {} is not supported yet", called, t->dtype));
     return take_type(*type, t->dtype, called);
+  }
+
+  // The type of the matrices of experts.
+  dtype type_of_all(const std::vector<std::vector<part>>& all, std::uint32_t cols) {
+    std::optional<dtype> type;
+    const part* of = nullptr;
+    for (const std::vector<part>& parts : all)
+      for (const part& p : parts) {
+        const dtype found = check(p.name, {p.rows, cols});
+        refuse_order(p);
+        if (!type) of = &p;
+        if (type.value_or(found) != found && kernels::is_plain(*type) && kernels::is_plain(found))
+          type = dtype::f32;
+        else if (type.value_or(found) != found)
+          refuse_types(*of, *type, p, found);
+        else
+          type = found;
+      }
+    return *type;
+  }
+
+  void refuse_types(const part& a, dtype first, const part& b, dtype second) {
+    fail(errc::not_supported,
+         fmt::format("tensors '{}' and '{}': experts of types {} and {} are not supported yet",
+                     from_->spelled(a.name), from_->spelled(b.name), kernels::name(first),
+                     kernels::name(second)));
+  }
+
+  void refuse_order(const part& p) {
+    if (inputs_of(p))
+      fail(errc::not_supported,
+           fmt::format("tensor '{}': experts whose inputs are in groups of another order, or do not fill "
+                       "blocks of 32, are not supported yet",
+                       from_->spelled(p.name)));
   }
 
   // Whether a tensor has a shape, its rows rounded up to stored_tensor::row_unit.
@@ -290,18 +362,62 @@ class layer_placer {
       w.q_norm = head_norm(attn + "q_norm.weight", a.heads);
       w.k_norm = head_norm(attn + "k_norm.weight", a.kv_heads);
     }
+    if (a.sinks) w.sinks = place_.vector({{attn + "sinks", a.heads}});
     w.out.w = place_.matrix({attn + "o_proj.weight", hidden}, q);
     if (c_.stored.out_bias) w.out.bias = place_.vector({{attn + "o_proj.bias", hidden}});
   }
 
   void place_feed_forward(layer_weights& w) {
-    const std::uint32_t inter = layer_.mlp.inter, width = layer_.mlp.width(), hidden = c_.shape.hidden;
+    if (!layer_.mlp.is_mixture()) return place_mlp(w, at_ + "mlp.", layer_.mlp.inter, c_.stored.mlp_bias);
+    place_.need_experts();
+    place_router(w.experts);
+    place_experts(w.experts);
+    if (layer_.mlp.shared) place_mlp(w, at_ + "mlp.shared_expert.", layer_.mlp.shared, c_.stored.mlp_bias);
+  }
+
+  void place_router(kernels::expert_weights& e) {
+    const std::string gate = at_ + "mlp.gate.";
+    const std::uint32_t experts = layer_.mlp.router.experts, hidden = c_.shape.hidden;
+    const part router{gate + "weight", experts}, shared{at_ + "mlp.shared_expert_gate.weight", 1};
+    e.router = layer_.mlp.shared_gate ? place_.rows({router, shared}, hidden) : place_.rows({router}, hidden);
+    if (c_.stored.router_bias) e.router_bias = place_.vector({{gate + "bias", experts}});
+    if (layer_.mlp.router.choice_bias)
+      e.choice_bias = place_.vector({{gate + "e_score_correction_bias", experts}});
+  }
+
+  // The parts that an expert's gate and up have in the files.
+  std::vector<part> gate_up_of(const std::string& expert, const char* ending) const {
+    const std::uint32_t inter = layer_.mlp.inter;
+    const part fused{expert + "gate_up_proj" + ending, layer_.mlp.width()};
+    if (place_.has(fused.name)) return {fused};
+    if (!layer_.mlp.gated) return {{expert + "up_proj" + ending, inter}};
+    return {{expert + "gate_proj" + ending, inter}, {expert + "up_proj" + ending, inter}};
+  }
+
+  void place_experts(kernels::expert_weights& e) {
+    std::vector<std::vector<part>> first, second;
+    std::vector<part> first_bias, second_bias;
+    for (std::uint32_t i = 0; i < layer_.mlp.router.experts; ++i) {
+      const std::string expert = fmt::format("{}mlp.experts.{}.", at_, i);
+      first.push_back(gate_up_of(expert, ".weight"));
+      second.push_back({{expert + "down_proj.weight", c_.shape.hidden}});
+      std::ranges::move(gate_up_of(expert, ".bias"), std::back_inserter(first_bias));
+      second_bias.push_back({expert + "down_proj.bias", c_.shape.hidden});
+    }
+    e.gate_up = place_.experts(first, c_.shape.hidden);
+    e.down = place_.experts(second, layer_.mlp.inter);
+    if (!c_.stored.expert_bias) return;
+    e.gate_up_bias = place_.vector(first_bias);
+    e.down_bias = place_.vector(second_bias);
+  }
+
+  // A dense feed-forward, or the shared expert of a mixture, of `inter`.
+  void place_mlp(layer_weights& w, const std::string& mlp, std::uint32_t inter, bool bias) {
+    const std::uint32_t width = layer_.mlp.gated ? 2 * inter : inter, hidden = c_.shape.hidden;
     const bool shared = place_.has(at_ + "shared_mlp.input_linear.weight");
-    const std::string mlp = at_ + "mlp.";
     const std::string fused = shared ? at_ + "shared_mlp.input_linear" : mlp + "gate_up_proj";
     const std::string gate = mlp + "gate_proj", up = mlp + "up_proj";
     const std::string down = shared ? at_ + "shared_mlp.output_linear" : mlp + "down_proj";
-    const bool bias = c_.stored.mlp_bias;
     if (place_.has(fused + ".weight")) {
       w.gate_up = place_.stack({{fused + ".weight", width}}, hidden);
       if (bias) w.gate_up.bias = place_.vector({{fused + ".bias", width}});

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/token.h"
@@ -18,13 +19,20 @@ struct golden_generation {
   std::vector<core::token_id> prompt_ids;
   std::vector<core::token_id> greedy_ids;
   std::vector<double> margins;  // between the best and the second best, at each step; may be empty
-  std::string text;             // of greedy_ids; may be empty
+  // Mixtures of experts: between the last expert chosen and the first one not, the smallest in all layers and
+  // at all positions that a step depends on; empty: no mixture.
+  std::vector<double> router_margins;
+  std::string text;  // of greedy_ids; may be empty
 
-  // Tokens that a backend must reproduce: up to the first step whose margin is too small to tell.
-  std::size_t certain(double least_margin = 2e-3) const {
-    const auto first =
-        std::find_if(margins.begin(), margins.end(), [&](double m) { return m < least_margin; });
-    return margins.empty() ? greedy_ids.size() : static_cast<std::size_t>(first - margins.begin());
+  // Tokens that a backend must reproduce: up to the first step whose margins are too small to tell.
+  std::size_t certain(double least_margin = 2e-3, double least_router_margin = 1e-3) const {
+    std::size_t count = greedy_ids.size();
+    for (const auto& [all, least] :
+         {std::pair{&margins, least_margin}, std::pair{&router_margins, least_router_margin}}) {
+      const auto small = std::find_if(all->begin(), all->end(), [&](double m) { return m < least; });
+      if (small != all->end()) count = std::min(count, static_cast<std::size_t>(small - all->begin()));
+    }
+    return count;
   }
 };
 
@@ -59,8 +67,12 @@ inline std::string text(const boost::json::object& o, const char* key) {
 }
 
 inline golden_generation generation(const boost::json::object& o) {
-  return {text(o, "prompt"), list<core::token_id>(o, "prompt_ids"), list<core::token_id>(o, "greedy_ids"),
-          list<double>(o, "margins"), text(o, "text")};
+  return {text(o, "prompt"),
+          list<core::token_id>(o, "prompt_ids"),
+          list<core::token_id>(o, "greedy_ids"),
+          list<double>(o, "margins"),
+          list<double>(o, "router_margins"),
+          text(o, "text")};
 }
 
 }  // namespace detail

@@ -1,10 +1,14 @@
 #include "core/model/load/checkpoint.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <functional>
 
 namespace weir::core {
 namespace {
+
+constexpr std::uint64_t most_paired = 1u << 16;  // bytes that are read at once, of rows that alternate
 
 // Where the file has row `row` of a tensor of paired heads.
 std::uint64_t row_in_file(const stored_tensor& t, std::uint64_t row) {
@@ -14,7 +18,22 @@ std::uint64_t row_in_file(const stored_tensor& t, std::uint64_t row) {
   return row - in_head + 2 * (in_head % (paired / 2)) + in_head / (paired / 2);
 }
 
+// How many rows from `row` on are every second one in the file, and fit a buffer with the rows between them.
+std::uint64_t run_of(const stored_tensor& t, std::uint64_t row, std::uint64_t row_bytes) {
+  const std::uint64_t head = t.shape[0] / t.paired_heads, in_head = row % head;
+  const std::uint64_t paired = t.paired_rows ? t.paired_rows : head;
+  if (in_head >= paired) return 1;
+  return std::min(paired / 2 - in_head % (paired / 2), (most_paired / row_bytes + 1) / 2);
+}
+
 }  // namespace
+
+std::vector<tensor_part> converted_tensor::parts(std::uint32_t, std::uint64_t) const { return {}; }
+
+result<kernels::file_codes> converted_tensor::read_part(const checkpoint&, const tensor_part&,
+                                                        std::span<std::byte>) const {
+  return make_error(errc::internal, "a tensor of a plain type has no parts");
+}
 
 std::string stored_tensor::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
@@ -80,14 +99,36 @@ result<void> checkpoint::read(const stored_tensor& t, std::uint64_t at, std::spa
   if (t.paired_heads == 0) return read_bytes(t, at, to);
   const std::uint64_t row_bytes = t.bytes.size() / t.shape[0];
   while (!to.empty()) {
-    const std::uint64_t in_row = at % row_bytes,
-                        count = std::min<std::uint64_t>(row_bytes - in_row, to.size());
-    const std::uint64_t from = row_in_file(t, at / row_bytes) * row_bytes + in_row;
-    if (auto ok = read_bytes(t, from, to.first(count)); !ok) return ok;
+    const std::uint64_t in_row = at % row_bytes, row = at / row_bytes;
+    const std::uint64_t whole = in_row ? 0 : std::min(to.size() / row_bytes, run_of(t, row, row_bytes));
+    std::uint64_t count = std::min<std::uint64_t>(row_bytes - in_row, to.size());
+    if (whole > 1) count = whole * row_bytes;
+    const auto ok = whole > 1 ? read_paired(t, row, to.first(count))
+                              : read_bytes(t, row_in_file(t, row) * row_bytes + in_row, to.first(count));
+    if (!ok) return ok;
     at += count;
     to = to.subspan(count);
   }
   return {};
+}
+
+// Rows that are every second one in the file.
+result<void> checkpoint::read_paired(const stored_tensor& t, std::uint64_t row,
+                                     std::span<std::byte> to) const {
+  const std::uint64_t row_bytes = t.bytes.size() / t.shape[0], rows = to.size() / row_bytes;
+  std::array<std::byte, most_paired> both;
+  const auto some = std::span(both).first((2 * rows - 1) * row_bytes);
+  if (auto ok = read_bytes(t, row_in_file(t, row) * row_bytes, some); !ok) return ok;
+  for (std::uint64_t i = 0; i < rows; ++i)
+    std::memcpy(to.data() + i * row_bytes, some.data() + 2 * i * row_bytes, row_bytes);
+  return {};
+}
+
+void checkpoint::call_also(spelling names) {
+  spelling_ = [before = std::move(spelling_), names = std::move(names)](std::string_view name) {
+    const std::string then = names(name);
+    return before ? before(then) : then;
+  };
 }
 
 result<void> checkpoint::read_bytes(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const {

@@ -38,12 +38,12 @@ class converted_tensor {
   virtual result<void> read(const checkpoint& from, std::uint64_t at, std::span<std::byte> to) const = 0;
 
   // Parts that cover the first `rows` rows, each of about `most` bytes, or of a few rows where these are
-  // more.
-  virtual std::vector<tensor_part> parts(std::uint32_t rows, std::uint64_t most) const = 0;
+  // more. Tensors of plain types have none: no device packs them.
+  virtual std::vector<tensor_part> parts(std::uint32_t rows, std::uint64_t most) const;
   // Reads a part to part.bytes bytes at `to`, to which the result points. Errors: those of read(), and
   // bad_file for a scale that is not finite. REQUIRES: `to` begins at a multiple of 4 bytes
   virtual result<kernels::file_codes> read_part(const checkpoint& from, const tensor_part& part,
-                                                std::span<std::byte> to) const = 0;
+                                                std::span<std::byte> to) const;
 };
 
 struct stored_tensor {
@@ -103,10 +103,13 @@ class checkpoint {
     spelling_ = std::move(names);
     description_ = description;
   }
+  // Names are put through `names` first.
+  void call_also(spelling names);
   std::string spelled(std::string_view name) const { return spelling_ ? spelling_(name) : std::string(name); }
   std::string_view described_by() const noexcept { return description_; }
 
  private:
+  result<void> read_paired(const stored_tensor& t, std::uint64_t row, std::span<std::byte> to) const;
   result<void> read_bytes(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const;
 
   spelling spelling_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/model/load/arrange.h"
+#include "core/model/load/experts.h"
 #include "core/model/load/gguf_config.h"
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_names.h"
@@ -144,9 +145,12 @@ result<opened_model> open_gguf(const std::string& path) {
   auto generation = default_generation(*config);
   auto weights = name_tensors(std::move(*all), gguf_names(*a, *find_family(config->architecture)));
   if (!weights) return weights.error();
+  auto notes = drop_draft_layers(*weights, *config);
+  if (const auto arranged = arrange_experts(*weights, *config); !arranged)
+    return make_error(arranged.error().code, "{}: {}", path, arranged.error().message);
   if (const auto ordered = order_heads(*weights, *config); !ordered)
     return make_error(ordered.error().code, "{}: {}", path, ordered.error().message);
-  return opened_model{std::move(*config), std::move(generation), std::move(*weights), {}};
+  return opened_model{std::move(*config), std::move(generation), std::move(*weights), std::move(notes)};
 }
 
 }  // namespace weir::core

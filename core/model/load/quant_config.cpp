@@ -172,6 +172,8 @@ quant_config read_quant_config(json_reader& in) {
     read_fp8(in, q);
   else if (*method == "modelopt")
     read_modelopt(in, q);
+  else if (*method == "mxfp4")
+    q.form = quant_form::mxfp4_experts;  // the tensors say which
   else if (*method == "exl2")
     q.form = quant_form::exl2;  // the tensors say all else
   else if (*method == "compressed-tensors")

@@ -15,14 +15,15 @@ namespace weir::core {
 class json_reader;
 
 enum class quant_form : std::uint8_t {
-  plain,       // no linear is quantised
-  gptq,        // qweight, qzeros and scales, codes along the inputs
-  awq,         // the same names, codes along the outputs, each eight in awq's own order
-  packed,      // weight_packed of compressed-tensors, codes along the inputs
-  whole_ints,  // weight is i8
-  fp8,         // weight is e4m3
-  mxfp4,       // weight_packed is e2m1, weight_scale are powers of two
-  exl2         // q_weight, q_groups, q_scale, q_scale_max and q_invperm
+  plain,          // no linear is quantised
+  gptq,           // qweight, qzeros and scales, codes along the inputs
+  awq,            // the same names, codes along the outputs, each eight in awq's own order
+  packed,         // weight_packed of compressed-tensors, codes along the inputs
+  whole_ints,     // weight is i8
+  fp8,            // weight is e4m3
+  mxfp4,          // weight_packed is e2m1, weight_scale are powers of two
+  mxfp4_experts,  // merged experts alone: _blocks are e2m1, _scales are powers of two (experts.h)
+  exl2            // q_weight, q_groups, q_scale, q_scale_max and q_invperm
 };
 
 struct quant_config {

@@ -289,7 +289,7 @@ result<bool> is_idle_bias(const checkpoint& all, const std::string& linear, cons
 }  // namespace
 
 result<void> join_quantised(checkpoint& all, const model_config& c) {
-  if (c.quantised.form == quant_form::plain) return {};
+  if (c.quantised.form == quant_form::plain || c.quantised.form == quant_form::mxfp4_experts) return {};
   const auto [suffix, type] = codes_of(c.quantised.form);
   std::vector<std::string> linears, idle;
   for (const auto& [name, t] : all.tensors()) {
