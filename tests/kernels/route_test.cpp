@@ -38,7 +38,8 @@ struct routed {
 
   bool operator==(const routed& o) const {
     const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
-      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+      if (a.size() != b.size()) return false;
+      return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
     return ids == o.ids && same(weights, o.weights) && same(shared, o.shared);
   }
