@@ -48,9 +48,9 @@ void expert_products::multiply(const expert_linear& op, const product_path& path
     if (!j.packed) w.panel.room_for(j.panel_size);
   }
   for (std::size_t first = 0; first < blocks_.size();) {
-    const std::size_t last = place_wave(j, first);
-    run_wave(j, first, last, workers);
-    first = last;
+    const wave w = place_wave(j, first);
+    run_wave(j, w, workers);
+    first = w.last;
   }
 }
 
@@ -78,9 +78,9 @@ void expert_products::cut_into_blocks(const job& j) {
   }
 }
 
-// Gives the blocks from `first` on their places in prepared_, as many as a wave has, and returns the end of
-// the wave. A row that several experts have by itself is prepared once.
-std::size_t expert_products::place_wave(const job& j, std::size_t first) {
+// Gives the blocks from `first` on their places in prepared_, as many as a wave has. A row that several
+// experts have by itself is prepared once.
+expert_products::wave expert_products::place_wave(const job& j, std::size_t first) {
   const bool several = j.op.share > 1;
   if (several) alone_.assign(j.op.slots / j.op.share, nowhere);
   std::size_t bytes = 0, last = first;
@@ -96,20 +96,20 @@ std::size_t expert_products::place_wave(const job& j, std::size_t first) {
     bytes += size;
   }
   prepared_.room_for(bytes);
-  return last;
+  return {first, last, bytes};
 }
 
-void expert_products::run_wave(const job& j, std::size_t first, std::size_t last, team& workers) {
-  const auto count = static_cast<std::uint32_t>(last - first);
-  const auto one = [&](std::uint32_t i, unsigned w) { prepare(j, blocks_[first + i], workers_[w]); };
-  if (count * j.k * sizeof(float) < worth_sharing_bytes)
+void expert_products::run_wave(const job& j, const wave& w, team& workers) {
+  const auto count = static_cast<std::uint32_t>(w.last - w.first);
+  const auto one = [&](std::uint32_t i, unsigned by) { prepare(j, blocks_[w.first + i], workers_[by]); };
+  if (w.bytes < worth_sharing_bytes)
     workers.run_here(count, one);
   else
     workers.run(count, one);
-  make_pieces(j, first, last, workers.size());
+  make_pieces(j, w.first, w.last, workers.size());
   const std::size_t parts = share_out(j, workers.size());
   if (parts == 1) return work(j, 1, 0);
-  workers.run(static_cast<std::uint32_t>(parts), [&](std::uint32_t, unsigned w) { work(j, parts, w); });
+  workers.run(static_cast<std::uint32_t>(parts), [&](std::uint32_t, unsigned by) { work(j, parts, by); });
 }
 
 void expert_products::prepare(const job& j, const block& b, worker& at) {

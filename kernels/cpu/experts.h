@@ -41,6 +41,10 @@ class expert_products {
     bool shared = false;                            // an earlier block prepares the same row
     std::size_t prepared = 0;                       // where its activations are in prepared_
   };
+  // Blocks that are prepared together, and the bytes of what is prepared.
+  struct wave {
+    std::size_t first = 0, last = 0, bytes = 0;
+  };
   // The blocks of one expert in a wave.
   struct piece {
     std::uint32_t expert = 0, first_block = 0, blocks = 0;
@@ -61,8 +65,8 @@ class expert_products {
 
   void sort_slots(const expert_linear& op);
   void cut_into_blocks(const job& j);
-  std::size_t place_wave(const job& j, std::size_t first);
-  void run_wave(const job& j, std::size_t first, std::size_t last, team& workers);
+  wave place_wave(const job& j, std::size_t first);
+  void run_wave(const job& j, const wave& w, team& workers);
   void prepare(const job& j, const block& b, worker& at);
   void make_pieces(const job& j, std::size_t first, std::size_t last, std::size_t threads);
   std::size_t share_out(const job& j, std::size_t threads);

@@ -169,7 +169,9 @@ TEST_CASE("cpu: every histogram of experts, from one row to 4,096") {
     for (const dtype type : {dtype::bf16, dtype::mxfp4}) {
       const packed_experts w(one, random_experts(r, type, at.experts, at.n, at.k).view);
       for (const histogram how : histograms) {
-        if (at.rows > 200 && how == histogram::uneven) continue;
+        const bool many = at.rows > 200;
+        if (many && (type == dtype::mxfp4 || how == histogram::uneven || how == histogram::one_row_each))
+          continue;
         scene s(r, type, 1);
         s.experts = at.experts, s.chosen = at.chosen, s.rows = at.rows, s.slots = at.rows * at.chosen;
         s.n = at.n, s.k = at.k, s.share = at.chosen, s.how = how;

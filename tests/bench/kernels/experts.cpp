@@ -4,6 +4,7 @@
 //   bench_kernels_experts [THREADS] [HIDDEN INTER EXPERTS CHOSEN] [TYPE...]
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "kernels/blocks.h"
 #include "kernels/traffic.h"
@@ -47,6 +48,7 @@ struct layer {
   const backend& b;
   const mixture m;
   const weights gate_up, down;
+  const std::uint32_t routers;  // as a model has one in each layer, and they are in no cache together
   floats router, x, wide, inner, made, out, weight;
   std::vector<std::int32_t> ids;
   std::minstd_rand random{7};
@@ -56,7 +58,8 @@ struct layer {
         m(of),
         gate_up(on, type, 2 * of.inter, of.hidden, of.experts),
         down(on, type, of.hidden, of.inter, of.experts),
-        router(std::size_t{of.experts} * of.hidden),
+        routers(64),
+        router(std::size_t{routers} * of.experts * of.hidden),
         x(std::size_t{rows} * of.hidden),
         wide(std::size_t{rows} * of.chosen * 2 * of.inter),
         inner(std::size_t{rows} * of.chosen * of.inter),
@@ -88,8 +91,9 @@ struct layer {
   expert_linear second(std::uint32_t rows) const {
     return {down.all, nullptr, inner.data(), ids.data(), made.data(), rows * m.chosen, 1};
   }
-  route choice(std::uint32_t rows, std::int32_t* to) const {
-    route r{x.data(), router.data(), nullptr, nullptr, {}, to, weight.data(), nullptr, rows, m.hidden};
+  route choice(std::uint32_t rows, std::int32_t* to) {
+    const float* one = router.data() + std::size_t{random() / 7 % routers} * m.experts * m.hidden;
+    route r{x.data(), one, nullptr, nullptr, {}, to, weight.data(), nullptr, rows, m.hidden};
     r.how.experts = m.experts, r.how.chosen = m.chosen;
     return r;
   }
@@ -98,59 +102,84 @@ struct layer {
   }
   activate between(std::uint32_t rows) const { return {wide.data(), inner.data(), rows * m.chosen, m.inter}; }
 
-  // The g-th dense product with the bytes of `chosen` experts, for one row.
-  linear dense_first(std::size_t g) const {
-    matrix w = gate_up.all.of(static_cast<std::uint32_t>(g * m.chosen));
-    w.rows *= m.chosen;
-    return {w, nullptr, x.data(), wide.data(), 1};
+  // A dense product that reads the matrices of `used` experts from `first` on, with `rows` rows.
+  linear dense(const expert_linear& op, std::uint32_t first, std::uint32_t used, std::uint32_t rows) const {
+    matrix w = op.w.of(first);
+    w.rows *= used;
+    return {w, nullptr, op.x, op.out, rows};
   }
-  linear dense_second(std::size_t g) const {
-    matrix w = down.all.of(static_cast<std::uint32_t>(g * m.chosen));
+  // The second product of a dense feed-forward that has the bytes of one row's experts.
+  linear dense_down(std::uint32_t first) const {
+    matrix w = down.all.of(first);
     w.cols *= m.chosen;
     return {w, nullptr, inner.data(), out.data(), 1};
   }
 };
 
-// The median share of the dense time in that of the mixture, over pairs of runs that follow each other.
-void against_dense(layer& l) {
-  std::vector<std::int32_t> unused(l.m.chosen);
-  const std::size_t groups = l.m.experts / l.m.chosen;
-  const auto timed = [](const auto& call) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  std::vector<double> products, whole;
-  for (std::size_t i = 0; i < 300; ++i) {
-    l.choose(1);
+double timed(const auto& call) {
+  const auto start = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The median of the speeds of experts, in units of dense products. pair(first) is the time of both, which
+// follow each other; the experts from `first` on are the dense product's, of `used` in all.
+template <class F>
+double relative_speed(layer& l, std::uint32_t used, const F& pair) {
+  std::vector<double> speeds;
+  double sum = 0;
+  while (speeds.size() < 5 || (speeds.size() < 400 && sum < 2)) {
+    const auto first = static_cast<std::uint32_t>(l.random() / 7 % (l.m.experts - used + 1));
     l.b.begin_step(l.b.self);
-    const double dense =
-        timed([&] { l.b.run(l.dense_first(i % groups)), l.b.run(l.dense_second(i % groups)); });
+    const auto [experts, dense] = pair(first);
+    l.b.end_step(l.b.self);
+    speeds.push_back(dense / experts);
+    sum += experts + dense;
+  }
+  std::nth_element(speeds.begin(), speeds.begin() + std::ptrdiff_t(speeds.size() / 2), speeds.end());
+  return speeds[speeds.size() / 2];
+}
+
+// Both products beside dense ones with as many bytes, each with as many rows as an expert has on average.
+void against_dense(layer& l, std::uint32_t rows) {
+  const std::uint32_t used = l.choose(rows), average = (rows * l.m.chosen + used / 2) / used;
+  const double speed = relative_speed(l, used, [&](std::uint32_t first) {
+    l.choose(rows);
+    const expert_linear a = l.first(rows), b = l.second(rows);
+    const double experts = timed([&] { l.b.run(a), l.b.run(b); });
+    return std::pair(experts, timed([&] {
+                       l.b.run(l.dense(a, first, used, average)), l.b.run(l.dense(b, first, used, average));
+                     }));
+  });
+  std::printf("%4u rows: %3u experts of %2u rows each, %.3f of the speed of dense products\n", rows, used,
+              average, speed);
+}
+
+// The whole feed-forward of one row beside a dense one with as many bytes.
+void against_dense_layer(layer& l) {
+  std::vector<std::int32_t> unused(l.m.chosen);
+  const double speed = relative_speed(l, l.m.chosen, [&](std::uint32_t first) {
     l.choose(1);
-    const double experts = timed([&] { l.b.run(l.first(1)), l.b.run(l.second(1)); });
-    l.choose(1);
-    const activate one{l.wide.data(), l.inner.data(), 1, l.m.inter * l.m.chosen};
-    const double block = timed([&] {
-      l.b.run(l.dense_first((i + 3) % groups)), l.b.run(one), l.b.run(l.dense_second((i + 3) % groups));
-    });
-    const double mixed = timed([&] {
+    const double experts = timed([&] {
       l.b.run(l.choice(1, unused.data())), l.b.run(l.first(1)), l.b.run(l.between(1)), l.b.run(l.second(1)),
           l.b.run(l.sum(1));
     });
-    l.b.end_step(l.b.self);
-    products.push_back(dense / experts), whole.push_back(block / mixed);
-  }
-  for (auto* all : {&products, &whole}) std::sort(all->begin(), all->end());
-  std::printf("one row, of the speed of dense products with as many bytes: products %.3f, whole %.3f\n",
-              products[products.size() / 2], whole[whole.size() / 2]);
+    const activate one{l.wide.data(), l.inner.data(), 1, l.m.inter * l.m.chosen};
+    return std::pair(experts, timed([&] {
+                       l.b.run(l.dense(l.first(1), first, l.m.chosen, 1)), l.b.run(one),
+                           l.b.run(l.dense_down(first));
+                     }));
+  });
+  std::printf("a whole layer of one row: %.3f of the speed of a dense one with as many bytes\n", speed);
 }
 
 void measure_type(const backend& b, const mixture& m, dtype type, const bench::limits& machine) {
   constexpr std::uint32_t most = 512;
   layer l(b, m, type, most);
   std::printf("\n%s: %.0f MB of experts\n", name(type), double(l.gate_up.bytes() + l.down.bytes()) * 1e-6);
-  against_dense(l);
-  for (const std::uint32_t rows : {1u, 2u, 8u, 32u, 64u, most}) {
+  against_dense_layer(l);
+  for (const std::uint32_t rows : {1u, 2u, 8u, 64u, most}) {
+    against_dense(l, rows);
     const auto line = [&](const char* what, const auto& op) {
       std::uint32_t used = 0;
       const double took = bench::seconds([&](std::size_t) {
