@@ -186,6 +186,7 @@ struct attention_args {
   element* out;        // [rows, heads.heads * heads.head_dim]
   attention_rule rule;
   column_order out_order = column_order::plain;
+  const float* sinks = nullptr;  // [heads.heads], as attention::sinks; may be null
 };
 
 // Scratch of decode_attention for contexts that several blocks share. The caller zeroes it once, when it is
