@@ -8,6 +8,8 @@
 #include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/draws/draws.h"
+#include "kernels/cuda/experts/experts.h"
+#include "kernels/cuda/experts/route.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products/weight_products.h"
 #include "kernels/cuda/step_rows.h"
@@ -62,6 +64,14 @@ class cuda_decoder final : public decoder {
   void record(const rows_view& v, bool decoding);
   pending_sum attend(std::size_t i, const rows_view& v, bool decoding, const pending_sum& before);
   pending_sum feed(std::size_t i, const rows_view& v, const pending_sum& before);
+  expert_sum feed_experts(std::size_t i, const rows_view& v);
+  void feed_shared(std::size_t i, std::uint32_t rows);
+  // The order in which the rows in front of a layer's feed-forward are best written.
+  column_order order_to_feed(std::size_t i, std::uint32_t rows) const {
+    const decoder_layer& w = s_.layers[i];
+    if (s_.model.layers[i].mlp.is_mixture()) return column_order::plain;
+    return products_.order_for(w.gate_up, w.gate_up_rest, rows);
+  }
   rotary_args rotary_of(std::size_t i) const;
   // The norm in front of attention or of the feed-forward of a layer, whose weights are `by`.
   norm_args front(const layer_shape& shape, const norm_weight& by) const {
@@ -101,7 +111,8 @@ class cuda_decoder final : public decoder {
   std::uint32_t page_count_ = 0;
 
   grown frequencies_, norm_, x_, branch_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_,
-      scratch_, parts_, arrived_;
+      scratch_, parts_, arrived_, lists_, made_, shared_;
+  expert_places places_;  // in lists_
   step_rows rows_here_;
   draw_launcher draws_;
   split_scratch split_;
@@ -137,6 +148,9 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       scratch_(d),
       parts_(d),
       arrived_(d),
+      lists_(d),
+      made_(d),
+      shared_(d),
       rows_here_(d, heads_),
       draws_(d) {
   for (const layer_shape& l : s_.model.layers) apart_.push_back(has_branch(s_.model, l));
@@ -183,6 +197,9 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(logits_, room.logits);
   take(parts_, room.parts);
   take(arrived_, room.arrived);
+  take(lists_, room.lists);
+  take(made_, room.made);
+  take(shared_, room.shared);
   // Filled even where other memory is short: in the next call take() returns false for these buffers.
   const bool fresh = take(frequencies_, room.frequencies) | take(norm_, room.norm);
   if (fresh && frequencies_.holds(room.frequencies) && norm_.holds(room.norm)) fill_tables();
@@ -193,6 +210,7 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   if (moved) drop_graphs();
   split_.parts = parts_.as<float>();
   split_.arrived = arrived_.as<unsigned>();
+  places_ = expert_room_of(s_.model, static_cast<std::uint32_t>(r)).lists;
   rows_ = there ? static_cast<std::uint32_t>(r) : 0;
   logits_rows_ = there ? static_cast<std::uint32_t>(l) : 0;
   return there && !d_.failed();
@@ -250,7 +268,8 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   };
   const auto fuses = [&](std::uint32_t n) {
     for (std::size_t i = 0; i < s_.layers.size(); ++i)
-      if (!products_.can_fuse_gate(s_.layers[i], s_.model.layers[i].mlp, normed_.as<element>(), n))
+      if (const feed_forward f = dense_part(s_.model.layers[i].mlp);
+          f.inter && !products_.can_fuse_gate(s_.layers[i], f, normed_.as<element>(), n))
         return false;
     return true;
   };
@@ -333,9 +352,10 @@ bool cuda_decoder::forward(const decoder_step& step) {
 
 // Whether the branch has to be zeros when its next product comes: whether that product adds to it, for `rows`
 // rows. The next one is that of layer `i` behind attention, or where `attended` behind the feed-forward, or
-// of the first later layer that has a branch.
+// of the first later layer that has a branch. A mixture of experts adds nothing to the branch (expert_sum).
 bool cuda_decoder::clears(std::size_t i, bool attended, std::uint32_t rows) const {
-  if (attended && i < apart_.size() && apart_[i]) return products_.adds_quickly(s_.layers[i].down, rows);
+  if (attended && i < apart_.size() && apart_[i] && !s_.model.layers[i].mlp.is_mixture())
+    return products_.adds_quickly(s_.layers[i].down, rows);
   for (i += attended; i < apart_.size(); ++i)
     if (apart_[i]) return products_.adds_quickly(s_.layers[i].out, rows);
   return false;
@@ -407,15 +427,15 @@ pending_sum cuda_decoder::attend(std::size_t i, const rows_view& v, bool decodin
   if (parallel ||
       !multiply_normed(before, n, nullptr, w.qkv, w.qkv_rest, v.rows, qkv, product_out::element)) {
     column_order order = products_.order_for(w.qkv, w.qkv_rest, v.rows);
-    if (parallel && products_.order_for(w.gate_up, w.gate_up_rest, v.rows) != order)
-      order = column_order::plain;
+    if (parallel && order_to_feed(i, v.rows) != order) order = column_order::plain;
     norm(d_, type_, x_.as<float>(), before, nullptr, n, v.rows, s_.model.hidden, normed, order);
     multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv, product_out::element, order);
   }
 
   const rotary_args rotary = rotary_of(i);
   const column_order attended = products_.order_for(w.out, {}, v.rows);
-  const attention_args attention{heads_, type_, {keys, keys + half}, qkv, out, shape.mixer.rule, attended};
+  const attention_args attention{heads_,   type_,  {keys, keys + half}, qkv, out, shape.mixer.rule,
+                                 attended, w.sinks};
   const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_) && rotary.is_simple();
   if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv, attention.pages);
   prefill_attention(d_, v, attention);
@@ -444,18 +464,25 @@ pending_sum cuda_decoder::feed(std::size_t i, const rows_view& v, const pending_
   const bool parallel = shape.norms == norm_place::parallel;
   element *normed = normed_.as<element>(), *inner = inner_.as<element>(), *gate_up = gate_up_.as<element>();
   const norm_args n = front(shape, w.mlp_norm);
+  const bool mixed = shape.mlp.is_mixture();
   pending_sum after;
-  after.biases[0] = w.down_bias;
+  if (!mixed) after.biases[0] = w.down_bias;
   if (apart_[i]) {
-    after.branch = branch_.as<float>();
+    // Of a mixture the branch has what attention has added to it in a parallel block.
+    if (!mixed || parallel) after.branch = branch_.as<float>();
     if (shape.norm_behind()) after.behind = {w.mlp_behind, s_.model.behind_eps, s_.model.centred_norms};
     after.factor = shape.branch_factor;
     after.clear = clears(i + 1, false, v.rows);
   }
   if (parallel) after.biases[1] = w.out_bias;
 
-  column_order order = products_.order_for(w.gate_up, w.gate_up_rest, v.rows),
-               inner_order = column_order::plain;
+  column_order order = order_to_feed(i, v.rows), inner_order = column_order::plain;
+  if (mixed) {
+    if (!parallel)
+      norm(d_, type_, x_.as<float>(), before, nullptr, n, v.rows, s_.model.hidden, normed, order);
+    after.experts = feed_experts(i, v);
+    return after;
+  }
   const bool fuses = products_.can_fuse_gate(w, shape.mlp, normed, v.rows);
   if (!parallel && fuses &&
       multiply_normed(before, n, nullptr, w.gate_up, w.gate_up_rest, v.rows, inner, product_out::gated,
@@ -476,6 +503,47 @@ pending_sum cuda_decoder::feed(std::size_t i, const rows_view& v, const pending_
   }
   add(i, w.down, inner, v.rows, !parallel, inner_order);
   return after;
+}
+
+// The shared expert of layer `i`, from the normed rows to shared_.
+void cuda_decoder::feed_shared(std::size_t i, std::uint32_t rows) {
+  const decoder_layer& w = s_.layers[i];
+  const feed_forward f = dense_part(s_.model.layers[i].mlp);
+  element *normed = normed_.as<element>(), *inner = inner_.as<element>(), *gate_up = gate_up_.as<element>();
+  constexpr column_order plain = column_order::plain;
+  if (products_.can_fuse_gate(w, f, normed, rows)) {
+    products_.run_gated(w, f.kind, normed, rows, inner, plain, plain);
+  } else {
+    multiply(w.gate_up, w.gate_up_rest, normed, rows, gate_up, product_out::element);
+    activate_rows(d_, type_, gate_up, w.gate_up_bias, rows, f, inner);
+  }
+  multiply(w.down, {}, inner, rows, shared_.as<float>(), product_out::f32);
+}
+
+// The mixture of experts of layer `i`, whose normed rows are there in plain order. Returns what is to be
+// added to x. What experts make stays there until the next layer's experts.
+expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v) {
+  const expert_weights& e = s_.layers[i].experts;
+  const feed_forward& f = s_.model.layers[i].mlp;
+  const std::uint32_t chosen = f.router.chosen, slots = v.rows * chosen;
+  const expert_lists lists = lists_at(lists_.as<std::byte>(), places_);
+  float* const gates = f.shared_gate ? lists.gates : nullptr;
+  if (f.shared) feed_shared(i, v.rows);
+  const route how{nullptr,   e.router,      e.router_bias, e.choice_bias, f.router,
+                  lists.ids, lists.weights, gates,         v.rows,        s_.model.hidden};
+  route_rows(d_, how, normed_.as<element>(), type_, v.pages_at);
+  const bool plain = is_plain(e.gate_up.first.type) && is_plain(e.down.first.type);
+  const expert_division by = divide_experts(slots, f.router.experts, plain, d_.deterministic);
+  if (!by.single) order_slots(d_, lists, slots, f.router.experts, by);
+  const expert_out kind = f.gated ? expert_out::gated : expert_out::alone;
+  multiply_experts(d_, type_, lists,
+                   {e.gate_up, e.gate_up_bias, normed_.as<element>(), inner_.as<void>(), slots, chosen, kind,
+                    f.kind, f.limit},
+                   by);
+  multiply_experts(d_, type_, lists,
+                   {e.down, e.down_bias, inner_.as<element>(), made_.as<void>(), slots, 1, expert_out::made},
+                   by);
+  return {made_.as<float>(), lists.weights, f.shared ? shared_.as<float>() : nullptr, gates, chosen};
 }
 
 bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {

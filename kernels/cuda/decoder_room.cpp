@@ -27,6 +27,13 @@ dtype rows_type(const decoder_shape& s) {
     count(first);
     std::ranges::for_each(rest, count);
   });
+  for (const decoder_layer& l : s.layers)
+    for (const expert_matrices* e : {&l.experts.gate_up, &l.experts.down}) {
+      if (e->count == 0) continue;
+      const dtype type = multiplied_type(e->first);
+      elements &= is_element(type);
+      (type == dtype::f16 ? f16 : bf16) += std::uint64_t{e->count} * e->first.rows * e->first.cols;
+    }
   return !elements ? dtype::f32 : f16 > bf16 ? dtype::f16 : dtype::bf16;
 }
 
@@ -42,10 +49,18 @@ head_shape heads_of(const decoder_shape& s) {
   return {a.heads, a.kv_heads, a.head_dim, pages_of(s).value_or(page_type::bf16), a.gated};
 }
 
+feed_forward dense_part(const feed_forward& f) {
+  if (!f.is_mixture()) return f;
+  return {.inter = f.shared, .kind = f.kind, .gated = f.gated, .limit = f.limit};
+}
+
 widest_mlp widest_mlp_of(const model_shape& m) {
   widest_mlp out;
-  for (const layer_shape& l : m.layers)
-    out = {std::max(out.width, l.mlp.width()), std::max(out.inter, l.mlp.inter)};
+  for (const layer_shape& l : m.layers) {
+    const feed_forward dense = dense_part(l.mlp);
+    const std::uint32_t slots = l.mlp.is_mixture() ? l.mlp.slots() * l.mlp.inter : 0;
+    out = {std::max(out.width, dense.width()), std::max({out.inter, dense.inter, slots})};
+  }
   return out;
 }
 
@@ -91,7 +106,9 @@ std::string_view why_not(const model_shape& m) {
     if (b.heads != a.heads || b.kv_heads != a.kv_heads || b.head_dim != a.head_dim)
       return "its layers have heads of different sizes";
     if (b.gated != a.gated) return "some of its layers have gates on attention and others have none";
-    if (l.mlp.inter % 8 != 0) return "the width of a feed-forward is no multiple of 8";
+    if (l.mlp.inter % 8 != 0 || l.mlp.shared % 8 != 0)
+      return "the width of a feed-forward is no multiple of 8";
+    if (l.mlp.router.experts > most_experts) return "a mixture has too many experts";
     if (b.norms == head_norms::row && m.centred_norms) return "its norms of whole rows of heads are centred";
   }
   return {};
@@ -107,7 +124,12 @@ std::string_view why_not(const decoder_shape& s) {
   for (const decoder_layer& l : s.layers) {
     bool all = std::ranges::all_of(l.qkv_rest, readable) && std::ranges::all_of(l.gate_up_rest, readable);
     for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= readable(*m);
+    for (const expert_matrices* e : {&l.experts.gate_up, &l.experts.down}) all &= readable(e->first);
     if (!all) return "the sizes of its matrices are no multiples of 8";
+    if (l.experts.gate_up.count == 0) continue;
+    for (const expert_matrices* e : {&l.experts.gate_up, &l.experts.down})
+      if (multiplied_type(e->first) != rows_type(s)) return "its experts multiply another type than its rows";
+    if (l.gate_up.rows != 0 && l.down_bias) return "its shared expert has a bias behind its last product";
   }
   return {};
 }
@@ -178,6 +200,10 @@ decoder_room decoder_room_of(const cuda_facts& d, const decoder_shape& s, std::u
   out.arrived = split.counters * sizeof(unsigned);
   out.rounded = products.rounded;
   out.ordered = r * products.ordered_width * element;
+  const expert_room experts = expert_room_of(m, rows);
+  out.lists = experts.lists.bytes;
+  out.made = experts.made * sizeof(float);
+  out.shared = experts.shared * sizeof(float);
   out.draw_lists = out.saved_logits = draw_words(logits, m.vocab) * 4;
   out.drawn_ids = l * sizeof(std::int32_t);
   return out;

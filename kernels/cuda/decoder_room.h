@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "kernels/cuda/attention/attention_room.h"
+#include "kernels/cuda/experts/division.h"
 #include "kernels/decoder.h"
 
 namespace weir::kernels::cuda {
@@ -24,12 +25,13 @@ constexpr dtype multiplied_type(const matrix& w) { return is_plain(w.type) ? w.t
 // embedding is in f32: there is no decoder for such a model.
 dtype rows_type(const decoder_shape& s);
 
-// Calls f(first, rest) for the weights of each product of the model.
+// Calls f(first, rest) for the weights of each product of the model, but for those of experts.
 template <class F>
 void for_products(const decoder_shape& s, const F& f) {
   for (const decoder_layer& l : s.layers) {
     f(l.qkv, std::span(l.qkv_rest));
     f(l.out, std::span<const matrix>());
+    if (l.gate_up.rows == 0) continue;  // a mixture without a shared expert
     f(l.gate_up, std::span(l.gate_up_rest));
     f(l.down, std::span<const matrix>());
   }
@@ -50,7 +52,11 @@ inline bool takes_all(const decoder_shape& s) { return why_not(s).empty(); }
 // The attention of every layer, but for its rule and its rotation. REQUIRES: why_not(m) is empty
 inline const attention_mixer& mixer_of(const model_shape& m) { return m.layers.front().mixer; }
 
-// The widest feed-forward of the layers: its rows of gate and up, and of up alone.
+// What the products of gate_up and down of a layer compute: its feed-forward, or in a mixture the shared
+// expert, whose `inter` is 0 where there is none.
+feed_forward dense_part(const feed_forward& f);
+
+// The widest feed-forward of the layers: its rows of gate and up, and numbers of a row between its products.
 struct widest_mlp {
   std::uint32_t width = 0, inter = 0;
 };
@@ -116,13 +122,15 @@ std::uint64_t draw_words(std::uint32_t draws, std::uint32_t vocab);
 // warms up.
 struct decoder_room {
   // frequencies: and factors (angle_tables). branch: has_branch(). norm: weights and biases of the last norm,
-  // where logits have a factor.
+  // where logits have a factor. lists, made, shared: expert_room.
   std::uint64_t frequencies, norm, x, branch, normed, qkv, attended, gate_up, inner, cos, sin, logits,
-      scratch, parts, arrived, rounded, ordered, draw_lists, saved_logits, drawn_ids, rows_here = 0;
+      scratch, parts, arrived, rounded, ordered, lists, made, shared, draw_lists, saved_logits, drawn_ids,
+      rows_here = 0;
 
   std::uint64_t bytes() const {
     return frequencies + norm + x + branch + normed + qkv + attended + gate_up + inner + cos + sin + logits +
-           scratch + parts + arrived + rounded + ordered + draw_lists + saved_logits + drawn_ids + rows_here;
+           scratch + parts + arrived + rounded + ordered + lists + made + shared + draw_lists + saved_logits +
+           drawn_ids + rows_here;
   }
 };
 // For steps of `rows` rows, `logits` of them with logits.

@@ -126,6 +126,24 @@ __device__ __forceinline__ void normalise(float4 (&row)[quads], const norm_args&
   });
 }
 
+__device__ __forceinline__ float4 plus_times(const float4& a, const float4& b, float by) {
+  return make_float4(fmaf(b.x, by, a.x), fmaf(b.y, by, a.y), fmaf(b.z, by, a.z), fmaf(b.w, by, a.w));
+}
+
+// Numbers 4 * i on of what experts make of row `row`.
+__device__ __forceinline__ float4 sum_of(const expert_sum& e, std::size_t row, std::uint32_t width,
+                                         std::uint32_t i) {
+  const auto quad = [&](const float* from, std::size_t r) {
+    return __ldcg(reinterpret_cast<const float4*>(from + r * width) + i);
+  };
+  float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll 4
+  for (std::size_t slot = row * e.chosen; slot < (row + 1) * e.chosen; ++slot)
+    sum = plus_times(sum, quad(e.made, slot), __ldcg(e.weights + slot));
+  if (e.shared) sum = plus_times(sum, quad(e.shared, row), e.gates ? __ldcg(e.gates + row) : 1.0f);
+  return sum;
+}
+
 // As norm_kernel, for norms and sums of every kind.
 template <dtype type, int quads>
 __global__ void __launch_bounds__(1024)
@@ -137,6 +155,7 @@ __global__ void __launch_bounds__(1024)
   const std::size_t source = from ? static_cast<std::size_t>(from[blockIdx.x]) : blockIdx.x;
   auto* at = reinterpret_cast<float4*>(x + source * width);
   auto* branch_at = p.branch ? reinterpret_cast<float4*>(p.branch + source * width) : nullptr;
+  const bool apart = p.branch || p.behind.by.weight || p.factor != 1;  // what is added has a sum of its own
   float4 row[quads], branch[quads];
 #pragma unroll
   for (int j = 0; j < quads; ++j) {
@@ -149,18 +168,25 @@ __global__ void __launch_bounds__(1024)
     for (const float* bias : p.biases) {
       if (!bias) continue;
       const float4 b = reinterpret_cast<const float4*>(bias)[i];
-      if (branch_at)
+      if (apart)
         branch[j] = plus(branch[j], b);
       else
         row[j] = plus(row[j], b);
     }
+    if (p.experts.made) {
+      const float4 made = sum_of(p.experts, source, width, i);
+      if (apart)
+        branch[j] = plus(branch[j], made);
+      else
+        row[j] = plus(row[j], made);
+    }
   }
-  if (branch_at && p.behind.by.weight) normalise(branch, p.behind, width, room);
+  if (apart && p.behind.by.weight) normalise(branch, p.behind, width, room);
 #pragma unroll
   for (int j = 0; j < quads; ++j) {
     const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
     if (i >= width / 4) continue;
-    if (branch_at) {
+    if (apart) {
       const float4 b = branch[j];
       row[j] = plus(row[j], make_float4(p.factor * b.x, p.factor * b.y, p.factor * b.z, p.factor * b.w));
     }
@@ -233,7 +259,9 @@ __global__ void activate_kernel(const element* x, const float* bias, feed_forwar
       if (f.gated) b = make_float2(b.x + bias[width + i + 2 * j], b.y + bias[width + i + 2 * j + 1]);
     }
     if (!f.gated) b = make_float2(1, 1);
-    results[j] = pair_of<type>(activated(f.kind, a.x) * b.x, activated(f.kind, a.y) * b.y);
+    results[j] = f.kind == activation::clamped
+                     ? pair_of<type>(clamped(a.x, b.x, f.limit), clamped(a.y, b.y, f.limit))
+                     : pair_of<type>(activated(f.kind, a.x) * b.x, activated(f.kind, a.y) * b.y);
   }
   *reinterpret_cast<uint4*>(out + std::size_t{blockIdx.y} * width + i) =
       make_uint4(results[0], results[1], results[2], results[3]);
@@ -328,7 +356,8 @@ void angles(device& d, const rows_view& v, const angle_tables& t, std::size_t ap
 
 void norm(device& d, dtype type, float* x, const pending_sum& p, const std::int32_t* from, const norm_args& n,
           std::uint32_t rows, std::uint32_t width, element* out, column_order order) {
-  const bool is_simple = n.is_plain() && !p.branch && !p.biases[1], paired = order == column_order::paired;
+  const bool is_simple = n.is_plain() && !p.branch && !p.experts.made && !p.biases[1],
+             paired = order == column_order::paired;
   const auto run = [&](auto of) {
     with_quads(d, rows, width, [&](auto quads, std::uint32_t in_block) {
       if (is_simple)

@@ -141,17 +141,26 @@ struct norm_args {
   bool is_plain() const { return by.weight && !by.bias && !centred; }
 };
 
-// What is to be added to the rows of the residual stream: the biases, or where there is a branch
-// factor * behind(branch + biases). Each pointer may be null.
+// What a mixture of experts makes of a row: Σ weights[r, i] * made[r * chosen + i, :] in the order of i, +
+// gates[r] * shared[r, :]. `shared` may be null; so may `gates`, which are then 1.
+struct expert_sum {
+  const float *made = nullptr, *weights = nullptr;  // [rows * chosen, width], [rows, chosen]
+  const float *shared = nullptr, *gates = nullptr;  // [rows, width], [rows]
+  std::uint32_t chosen = 0;
+};
+
+// What is to be added to the rows of the residual stream: factor * behind(branch + experts + biases). Each
+// pointer may be null.
 struct pending_sum {
   const float* biases[2] = {nullptr, nullptr};  // [width]
   float* branch = nullptr;                      // [rows, width]
+  expert_sum experts;
   norm_args behind;
   float factor = 1;
   // The branch becomes zeros when it has been added. Not where rows are picked (`from`): two picks of one row
   // would race.
   bool clear = false;
-  bool is_nothing() const { return !branch && !biases[0] && !biases[1]; }
+  bool is_nothing() const { return !branch && !experts.made && !biases[0] && !biases[1]; }
 };
 
 // out[i, :] = n(x[r, :] + p) for i < rows, with r = from[i], or r = i where `from` is null. `order` is that
@@ -186,6 +195,7 @@ struct attention_args {
   element* out;        // [rows, heads.heads * heads.head_dim]
   attention_rule rule;
   column_order out_order = column_order::plain;
+  const float* sinks = nullptr;  // [heads.heads], as attention::sinks; may be null
 };
 
 // Scratch of decode_attention for contexts that several blocks share. The caller zeroes it once, when it is
@@ -234,8 +244,8 @@ void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t ro
                   column_order order);
 
 // out[r, i] = f(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i]), or without a gate f(x[r, i] +
-// bias[i]): x is [rows, f.width()], out is [rows, width] with width = f.inter, and `bias` [f.width()] may be
-// null.
+// bias[i]), or as activation::clamped says: x is [rows, f.width()], out is [rows, width] with width =
+// f.inter, and `bias` [f.width()] may be null.
 void activate_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,
                    const feed_forward& f, element* out);
 

@@ -11,7 +11,9 @@
 #include "kernels/cuda/attention/attention_f32.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/warp.h"
+#include "kernels/cuda/experts/ops.h"
 #include "kernels/cuda/products/block_layout.h"
+#include "kernels/cuda/products/gate.h"
 #include "kernels/cuda/products/launch_product.h"
 
 namespace weir::kernels::cuda {
@@ -113,7 +115,7 @@ __global__ void linear_kernel(linear op) {
 
 __global__ void bias_kernel(linear op) {
   WEIR_EACH(i, std::size_t{op.rows} * op.w.rows)
-    op.out[i / op.w.rows * op.out_stride + i % op.w.rows] += op.bias[i % op.w.rows];
+  op.out[i / op.w.rows * op.out_stride + i % op.w.rows] += op.bias[i % op.w.rows];
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::size_t rows,
@@ -211,15 +213,18 @@ __global__ void attention_kernel(attention op, slices_view view) {
       float sum = out[i] * shrink;
       for (std::uint32_t j = 0; j < attention_threads && first + j <= to; ++j) {
         const std::size_t page = static_cast<std::size_t>(slice.pages[(first + j) / tokens]);
-        sum += weights[j] *
-               values[((page * op.kv.heads + kv_head) * tokens + (first + j) % tokens) * width + i];
+        sum +=
+            weights[j] * values[((page * op.kv.heads + kv_head) * tokens + (first + j) % tokens) * width + i];
       }
       out[i] = sum;
     }
   }
   __syncthreads();
+  const float top = op.sinks ? fmaxf(largest, op.sinks[head]) : largest, shrink = expf(largest - top);
+  if (op.sinks) total = total * shrink + expf(op.sinks[head] - top);
   for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x)
-    op.out[(std::size_t{blockIdx.x} * op.heads + head) * width + i] = out[i] / total;
+    op.out[(std::size_t{blockIdx.x} * op.heads + head) * width + i] =
+        op.sinks ? out[i] * shrink / total : out[i] / total;
 }
 
 __device__ float activated(activation kind, float g) {
@@ -232,7 +237,8 @@ __global__ void activate_kernel(activate op) {
   const std::size_t stride = op.gated ? 2 * std::size_t{op.width} : op.width;
   WEIR_EACH(i, std::size_t{op.rows} * op.width) {
     const float* x = op.x + i / op.width * stride + i % op.width;
-    op.out[i] = activated(op.kind, *x) * (op.gated ? x[op.width] : 1.0f);
+    op.out[i] = op.kind == activation::clamped ? clamped(*x, x[op.width], op.limit)
+                                               : activated(op.kind, *x) * (op.gated ? x[op.width] : 1.0f);
   }
 }
 
@@ -394,6 +400,7 @@ void fill_table(backend& t) {
   t.do_sigmoid_mul = run_sigmoid_mul;
   t.do_add = run_add;
   t.do_soft_cap = run_soft_cap;
+  fill_experts(t);
 }
 
 }  // namespace weir::kernels::cuda

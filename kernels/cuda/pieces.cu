@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
+#include "kernels/cuda/experts/experts.h"
+#include "kernels/cuda/experts/route.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products/launch_product.h"
 #include "kernels/cuda/random.h"
@@ -32,7 +35,8 @@ class bench {
       : d_(d),
         s_(s),
         hidden_(s.model.hidden),
-        inter_(s.model.layers.back().mlp.inter),
+        mlp_(s.model.layers.back().mlp),
+        inter_(dense_part(mlp_).inter),
         vocab_(s.model.vocab),
         type_(s.embedding.type),
         heads_{mixer_of(s.model).heads, mixer_of(s.model).kv_heads, mixer_of(s.model).head_dim,
@@ -46,15 +50,17 @@ class bench {
     // The rows as a deterministic device pads them.
     const std::uint64_t r = (rows + products::unit - 1) / products::unit * products::unit;
     const std::uint64_t widest = std::max({2 * inter_, heads_.width(), hidden_});
+    const std::uint64_t experts = std::uint64_t{mlp_.router.experts} * mlp_.width() * hidden_;
     weights_bytes_ =
-        std::max(past_caches, std::uint64_t{std::max(vocab_, 2 * inter_)} * std::max(hidden_, inter_) * 2);
+        std::max({past_caches, std::uint64_t{std::max(vocab_, 2 * inter_)} * std::max(hidden_, inter_) * 2,
+                  mlp_.is_mixture() ? 2 * experts + (256u << 10) : 0});
     fill(weights_, type_, weights_bytes_ / 2);
     fill(x_, dtype::f32, r * widest);
     fill(in_, type_, r * widest);
     fill(norm_, dtype::f32, hidden_);
     fill(angles_, dtype::f32, r * heads_.head_dim);
     out_.reserve(r * widest * sizeof(float));
-    logits_.reserve(r * vocab_ * sizeof(float));
+    logits_.reserve(r * std::max(vocab_, hidden_) * sizeof(float));
     const split_room room = split_room_of(d, heads_);
     parts_.reserve(room.floats * sizeof(float));
     arrived_.reserve(room.counters * sizeof(unsigned));
@@ -76,6 +82,18 @@ class bench {
     });
     multiply("product qkv", heads_.width(), h, m, product_out::element);
     multiply("product out", h, heads_.heads * heads_.head_dim, m, product_out::add_f32);
+    if (mlp_.is_mixture()) mix(m);
+    if (inter_ != 0) feed(m);
+    multiply("product head", vocab_, h, m, product_out::f32);
+    attend("attention decode", rows_, 1);
+    if (rows_ > 1) attend("attention prefill", 1, rows_);
+    return d_.failed() ? std::vector<decoder_piece>() : std::move(pieces_);
+  }
+
+ private:
+  // The feed-forward of a layer, or the shared expert of a mixture.
+  void feed(std::uint32_t m) {
+    const std::uint32_t h = hidden_;
     const product fused{type_, nullptr, 2 * inter_, h, in_.as<void>(), m, nullptr, product_out::gated};
     if (function_for(d_, fused) != product_function::none) {
       multiply("product gate_up, silu", 2 * inter_, h, m, product_out::gated);
@@ -85,14 +103,66 @@ class bench {
         activate_rows(d_, type_, in_.as<element>(), nullptr, m, {inter_}, out_.as<element>());
       });
     }
-    multiply("product down", h, inter_, m, product_out::add_f32);
-    multiply("product head", vocab_, h, m, product_out::f32);
-    attend("attention decode", rows_, 1);
-    if (rows_ > 1) attend("attention prefill", 1, rows_);
-    return d_.failed() ? std::vector<decoder_piece>() : std::move(pieces_);
+    multiply("product down", h, inter_, m, mlp_.is_mixture() ? product_out::f32 : product_out::add_f32);
   }
 
- private:
+  // A mixture of experts. The experts are those that rows of random numbers choose.
+  void mix(std::uint32_t m) {
+    const expert_router& by = mlp_.router;
+    const std::uint32_t slots = m * by.chosen;
+    const expert_room room = expert_room_of(s_.model, m);
+    grown memory(d_), made(d_), inner(d_), router(d_);
+    fill(router, dtype::f32, std::uint64_t{mlp_.router_rows()} * hidden_);
+    fill(inner, type_, std::uint64_t{slots} * mlp_.inter);
+    memory.reserve(room.lists.bytes);
+    made.reserve(room.made * sizeof(float));
+    if (d_.failed() || !memory.holds(room.lists.bytes) || !made.holds(room.made * sizeof(float))) return;
+    const expert_lists lists = lists_at(memory.as<std::byte>(), room.lists);
+    expert_router how = by;
+    how.choice_bias = false;
+    const route choose{nullptr,   router.as<float>(), nullptr, nullptr, how,
+                       lists.ids, lists.weights,      nullptr, m,       hidden_};
+    traffic of_route = traffic_of(choose);
+    of_route.bytes -= 2 * std::uint64_t{m} * hidden_;  // the rows are elements
+    time("router", of_route, [&](std::size_t) { route_rows(d_, choose, in_.as<element>(), type_, nullptr); });
+    std::vector<std::int32_t> ids(slots);
+    WEIR_CUDA(d_, cudaMemcpyAsync(ids.data(), lists.ids, slots * sizeof(std::int32_t), cudaMemcpyDeviceToHost,
+                                  d_.stream));
+    d_.sync();
+    const std::uint64_t used = std::set(ids.begin(), ids.end()).size();
+    const expert_division division = divide_experts(slots, by.experts, true, d_.deterministic);
+    if (!division.single)
+      time("experts order", {8 * std::uint64_t{slots}, 0},
+           [&](std::size_t) { order_slots(d_, lists, slots, by.experts, division); });
+    const auto multiply = [&](const char* name, expert_product p, std::uint32_t n, std::uint32_t k,
+                              std::uint64_t out_bytes) {
+      const std::uint64_t each = (std::uint64_t{n} * k * 2 + 255) / 256 * 256;
+      const std::uint64_t all = each * by.experts, copies = std::max<std::uint64_t>(1, weights_bytes_ / all);
+      p.slots = slots;
+      time(name,
+           {used * n * k * 2 + std::uint64_t{slots / p.share} * k * 2 + slots * out_bytes,
+            2 * std::uint64_t{slots} * n * k},
+           [&](std::size_t i) {
+             p.w = {{weights_.as<std::byte>() + i % copies * all, type_, n, k}, by.experts, each};
+             multiply_experts(d_, type_, lists, p, division);
+           });
+    };
+    expert_product first{{}, nullptr, in_.as<element>(), inner.as<void>(), slots, by.chosen};
+    first.kind = mlp_.gated ? expert_out::gated : expert_out::alone;
+    first.f = mlp_.kind;
+    first.limit = mlp_.limit;
+    multiply("experts gate_up", first, mlp_.width(), hidden_, 2 * std::uint64_t{mlp_.inter});
+    multiply("experts down", {{}, nullptr, inner.as<element>(), made.as<void>()}, hidden_, mlp_.inter,
+             4 * std::uint64_t{hidden_});
+    pending_sum sum;
+    sum.experts = {made.as<float>(), lists.weights, nullptr, nullptr, by.chosen};
+    time("experts added, norm", {(4 + 4 + 2 + 4 * by.chosen) * std::uint64_t{m} * hidden_, 0},
+         [&](std::size_t) {
+           norm(d_, type_, x_.as<float>(), sum, nullptr, {{norm_.as<float>()}, 1e-5f}, m, hidden_,
+                out_.as<element>());
+         });
+  }
+
   void fill(grown& memory, dtype type, std::uint64_t elements) {
     memory.reserve(elements * size_of(type));
     const matrix all{memory.as<void>(), type, static_cast<std::uint32_t>(elements / 8), 8};
@@ -189,7 +259,9 @@ class bench {
 
   device& d_;
   const decoder_shape& s_;
-  const std::uint32_t hidden_, inter_, vocab_;
+  const std::uint32_t hidden_;
+  const feed_forward mlp_;
+  const std::uint32_t inter_, vocab_;
   const dtype type_;
   const head_shape heads_;
   const std::uint32_t rows_, context_;

@@ -90,7 +90,8 @@ struct scene {
   dtype type;
   head_shape h;
   attention_rule rule;
-  std::uint32_t rest = 0;  // rotary_args::rest, of fresh rows
+  std::uint32_t rest = 0;    // rotary_args::rest, of fresh rows
+  std::vector<float> sinks;  // of every head; empty: there are none
   std::vector<slice> slices;
   bool single;
   page_bytes keys, values;  // by page, as on the device
@@ -199,7 +200,9 @@ struct scene {
       weights.push_back(cap == 0 ? sum * scale : cap * std::tanh(sum * scale / cap));
       largest = std::max(largest, weights.back());
     }
+    if (!sinks.empty()) largest = std::max(largest, double{sinks[head]});
     for (double& x : weights) total += x = std::exp(x - largest);
+    if (!sinks.empty()) total += std::exp(sinks[head] - largest);
     for (std::int32_t t = from; t <= to; ++t) {
       const std::vector<double> value = stored(values, first, t, kv_head);
       for (std::size_t i = 0; i < out.size(); ++i)
@@ -220,6 +223,7 @@ struct scene {
     const on_device out(d, elements(rows * h.heads * h.head_dim, element{0x7fc0}));
     const on_device page_list(d, pages);
     const on_device block_list(d, blocks);
+    const on_device sink_list(d, sinks);
     std::vector<decode_row> entries = lone;
     if (listed) {
       entries.resize(most_listed(d, h, static_cast<std::uint32_t>(lone.size())));
@@ -240,7 +244,8 @@ struct scene {
     view.rows = static_cast<std::uint32_t>(rows);
     view.context = context;
     view.block_lines = lines;
-    const attention_args a{h, type, {k.get(), v.get()}, q.get(), out.get(), rule, order_};
+    attention_args a{h, type, {k.get(), v.get()}, q.get(), out.get(), rule, order_};
+    if (!sinks.empty()) a.sinks = sink_list.get();
     split_scratch scratch;
     const split_room room = split_room_of(d, h);
     const on_device parts(d, std::vector<float>(room.floats));
@@ -340,10 +345,12 @@ head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t mos
   return {kv_heads * group, kv_heads, head_dim, pages, pick(r, 0, 3) == 0};
 }
 
-// A rule may bound scores, and let them grow.
-void vary(tests::rng& r, attention_rule& rule) {
-  if (pick(r, 0, 2) == 0) rule.cap = 2;
-  if (pick(r, 0, 3) == 0) rule.growth = 0.2f, rule.growth_unit = pick(r, 1, 200);
+// A rule may bound scores, and let them grow. Heads may have sinks, from those that take next to nothing to
+// those that take nearly all.
+void vary(tests::rng& r, scene& s) {
+  if (pick(r, 0, 2) == 0) s.rule.cap = 2;
+  if (pick(r, 0, 3) == 0) s.rule.growth = 0.2f, s.rule.growth_unit = pick(r, 1, 200);
+  if (pick(r, 0, 1) == 0) s.sinks = random_floats(r, s.h.heads, 4);
 }
 
 // How many numbers and scales of token `token` of a head in a page are not what store_kv() makes of `x`. Any
@@ -402,7 +409,7 @@ TEST_CASE(
         slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, h.head_dim > 128 ? 800 : 3000) : 0),
                           static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
       scene s(r, type, h, window, slices, 128);
-      vary(r, s.rule);
+      vary(r, s);
       CAPTURE(deterministic, name(type), pages, h.head_dim, h.heads, h.kv_heads, window, s.rule.cap,
               slices.size(), slices[0].position, slices[0].rows);
       CHECK(s.difference(*d, r, 128, false) <= rounding(type, pages));
@@ -422,7 +429,7 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
         const auto [type, pages] = types[++count % 6];
         const head_shape h = random_heads(r, head_dim, 8, pages);
         scene s(r, type, h, 0, {{position, rows}}, 128);
-        vary(r, s.rule);
+        vary(r, s);
         CAPTURE(name(type), pages, head_dim, position, rows, h.heads, h.kv_heads);
         CHECK(s.difference(*d, r, 128, false) <= rounding(type, pages));
       }
@@ -443,7 +450,7 @@ TEST_CASE(
     for (std::uint32_t i = pick(r, 0, 1) ? pick(r, 1, 4) : pick(r, 5, 60); i > 0; --i)
       slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
     scene s(r, type, h, window, slices, 0);
-    vary(r, s.rule);
+    vary(r, s);
     if (pick(r, 0, 2) == 0) s.rest = 2 * pick(r, 0, h.head_dim / 4 - 1);
     const bool fresh = takes_fresh(h) && pick(r, 0, 1) == 1,
                listed = pick(r, 0, 1) == 1 && d->path == code_path::hopper;

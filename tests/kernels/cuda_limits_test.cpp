@@ -46,7 +46,7 @@ std::shared_ptr<const backend> general_device(std::string& why) {
 // A model of one layer whose weights are all zeros: what is launched does not depend on numbers.
 class toy {
  public:
-  toy(std::shared_ptr<const backend> b, dtype type, std::uint32_t head_dim, bool bias,
+  toy(std::shared_ptr<const backend> b, dtype type, std::uint32_t head_dim, bool bias, bool mixed,
       std::optional<kv_type> kv)
       : b_(std::move(b)), zeros_(b_, 4u << 20), pages_(b_, 8u << 20), half_(head_dim / 2) {
     const std::uint32_t heads = 4, kv_heads = 2, hidden = 256, inter = 512, vocab = 128;
@@ -56,6 +56,10 @@ class toy {
     s.model.tables = {{half_}};
     s.model.groups = {{kv_heads, head_dim, 1}};
     s.model.layers = {tests::plain_layer(inter, heads, kv_heads, head_dim)};
+    if (mixed) {
+      s.model.layers[0].mlp.router = {.experts = 64, .chosen = 4};
+      s.model.layers[0].mixer.sinks = true;
+    }
     s.page_tokens = cuda::page_tokens;
     const auto matrix_of = [&](std::uint32_t n, std::uint32_t k) {
       return matrix{zeros_.data(), type, n, k};
@@ -67,9 +71,17 @@ class toy {
     l.attention_norm.weight = l.mlp_norm.weight = floats;
     l.qkv = matrix_of((heads + 2 * kv_heads) * head_dim, hidden);
     l.out = matrix_of(hidden, heads * head_dim);
-    l.gate_up = matrix_of(2 * inter, hidden);
-    l.down = matrix_of(hidden, inter);
-    if (bias) l.qkv_bias = l.out_bias = l.gate_up_bias = l.down_bias = floats;
+    if (mixed) {  // the same matrix is that of every expert
+      l.experts.router = l.sinks = floats;
+      l.experts.gate_up = {matrix_of(2 * inter, hidden), 64, 0};
+      l.experts.down = {matrix_of(hidden, inter), 64, 0};
+      if (bias) l.experts.gate_up_bias = l.experts.down_bias = floats;
+    } else {
+      l.gate_up = matrix_of(2 * inter, hidden);
+      l.down = matrix_of(hidden, inter);
+      if (bias) l.gate_up_bias = l.down_bias = floats;
+    }
+    if (bias) l.qkv_bias = l.out_bias = floats;
     s.layers = {l};
     s.kv = kv;
     decoder_ = b_->make_decoder(b_->self, s);
@@ -110,7 +122,8 @@ TEST_CASE("cuda: kernels of the general path fit on devices of 8.0, 8.6, 8.9 and
              {std::optional<kv_type>(), std::optional(kv_type::fp8), std::optional(kv_type::q8)}) {
           if (kv == kv_type::q8 && head_dim < 32) continue;
           CAPTURE(name(type), head_dim, bias, kv.has_value());
-          REQUIRE(toy(b, type, head_dim, bias, kv).run());
+          REQUIRE(toy(b, type, head_dim, bias, false, kv).run());
+          if (!kv) REQUIRE(toy(b, type, head_dim, bias, true, kv).run());
         }
   d.launches = nullptr;
   CHECK(d.fault == "");

@@ -108,6 +108,73 @@ TEST_CASE("cuda: a decoder says why it does not take a description") {
   CHECK(why_not(s) == "the sizes of its matrices are no multiples of 8");
 }
 
+namespace {
+
+// A model of a dense layer and a mixture, with a shared expert or without.
+decoder_shape mixed(bool shared, dtype experts = dtype::bf16) {
+  model_shape m = plain();
+  feed_forward& f = m.layers[1].mlp;
+  f.router = {.experts = 16, .chosen = 4};
+  f.inter = 96;
+  f.shared = shared ? 512 : 0;
+  decoder_shape s = whole(m);
+  decoder_layer& l = s.layers[1];
+  if (!shared) l.gate_up = l.down = {};
+  l.experts.gate_up = {{nullptr, experts, f.width(), m.hidden}, 16, std::uint64_t{1} << 20};
+  l.experts.down = {{nullptr, experts, m.hidden, f.inter}, 16, std::uint64_t{1} << 20};
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: a decoder takes mixtures of experts, clamped activations and sinks, or says why not") {
+  for (const bool shared : {false, true})
+    for (const dtype type : {dtype::bf16, dtype::q8_0, dtype::mxfp4, dtype::fp8}) {
+      decoder_shape s = mixed(shared, type);
+      s.model.layers[0].mixer.sinks = true;
+      s.model.layers[1].mlp.kind = activation::clamped;
+      CHECK(why_not(s) == "");
+      CHECK(rows_type(s) == dtype::bf16);
+    }
+  decoder_shape s = mixed(false, dtype::f32);
+  CHECK(why_not(s) == "it has matrices in f32");
+  s = mixed(false, dtype::f16);
+  s.layers[1].experts.gate_up.first.type = dtype::bf16;
+  CHECK(why_not(s) == "its experts multiply another type than its rows");
+  s = mixed(true);
+  s.layers[1].experts.down.first.rows -= 4;
+  CHECK(why_not(s) == "the sizes of its matrices are no multiples of 8");
+  s = mixed(true);
+  s.model.layers[1].mlp.shared = 84;
+  CHECK(why_not(s) == "the width of a feed-forward is no multiple of 8");
+  s = mixed(true);
+  const float bias = 0;
+  s.layers[1].down_bias = &bias;
+  CHECK(why_not(s) == "its shared expert has a bias behind its last product");
+  s = mixed(true);
+  s.model.layers[1].mlp.router.experts = 2000;
+  CHECK(why_not(s) == "a mixture has too many experts");
+}
+
+TEST_CASE("cuda: the plan of a decoder's memory counts what mixtures take, and nothing for other models") {
+  const auto room = [](const decoder_shape& s, std::uint32_t rows) {
+    return decoder_room_of(hopper_facts, s, rows, 64);
+  };
+  const decoder_room dense = room(whole(plain()), 1000);
+  CHECK(dense.lists + dense.made + dense.shared == 0);
+  const decoder_room of = room(mixed(true), 1000), without = room(mixed(false), 1000);
+  CHECK(of.made == std::uint64_t{1000} * 4 * 256 * 4);
+  CHECK(of.shared == std::uint64_t{1000} * 256 * 4);
+  CHECK(without.shared == 0);
+  CHECK(of.inner == std::uint64_t{1000} * 512 * 2);
+  CHECK(of.bytes() - of.lists - of.made - of.shared == dense.bytes());
+  CHECK(room(mixed(true), 2000).lists > of.lists);
+  feed_forward f = mixed(true).model.layers[1].mlp;
+  CHECK(dense_part(f).inter == 512);
+  CHECK(!dense_part(f).is_mixture());
+  CHECK(dense_part(mixed(false).model.layers[1].mlp).inter == 0);
+}
+
 TEST_CASE("cuda: one factor of all branches becomes the unit of the stream, others have a branch") {
   model_shape m = plain();
   m.norm_eps = 1e-5f;

@@ -233,14 +233,15 @@ TEST_CASE("cuda: activations, gates, sums and bounds equal the reference") {
     tests::rng r(16);
     for (int round = 0; round < 12; ++round) {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000);
-      const auto kind = static_cast<activation>(round % 3);
-      const bool gated = round % 2 == 0;
+      const auto kind = static_cast<activation>(round % 4);
+      const bool gated = round % 2 == 0 || kind == activation::clamped;
       CAPTURE(rows, width, round);
-      const auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
+      auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
+      if (round == 11) both[0] = both[both.size() - 1] = 1e30f;  // which the limit bounds
       auto wanted = tests::poison(std::size_t{rows} * width);
       const on_device dboth(b, both), out(b, wanted);
-      defined().run(activate{both.data(), wanted.data(), rows, width, kind, gated});
-      b->run(activate{dboth.floats(), out.floats(), rows, width, kind, gated});
+      defined().run(activate{both.data(), wanted.data(), rows, width, kind, gated, 3.0f});
+      b->run(activate{dboth.floats(), out.floats(), rows, width, kind, gated, 3.0f});
       CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
 
       // Gates that lie in wider rows, with a column of something else beside them.
@@ -311,16 +312,19 @@ TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention e
       const on_device dold(b, old), dqkv(b, qkv), dkeys(b, keys), dvalues(b, values), out(b, wanted);
       const kv_pages host{keys.data(), values.data(), heads, head_dim, page_tokens};
       const kv_pages there{dkeys.floats(), dvalues.floats(), heads, head_dim, page_tokens};
-      const auto run = [&](const backend& on, const float* o, const float* n, const kv_pages& kv, float* to) {
+      const auto sinks = random_floats(r, heads * group, 4);
+      const on_device dsinks(b, sinks);
+      const auto run = [&](const backend& on, const float* o, const float* n, const kv_pages& kv,
+                           const float* sunk, float* to) {
         on.run(kv_write{o + q_width, o + q_width + kv_width, stride, kv, history});
         on.run(kv_write{n + q_width, n + q_width + kv_width, stride, kv, now});
         attention_rule rule{window, 1.0f / std::sqrt(static_cast<float>(head_dim))};
         if (round % 3 == 1) rule.cap = 2;
         if (round % 4 >= 2) rule.growth = 0.3f, rule.growth_unit = 16;
-        on.run(attention{n, stride, heads * group, kv, now, rule, to});
+        on.run(attention{n, stride, heads * group, kv, now, rule, to, round % 2 ? sunk : nullptr});
       };
-      run(defined(), old.data(), qkv.data(), host, wanted.data());
-      run(*b, dold.floats(), dqkv.floats(), there, out.floats());
+      run(defined(), old.data(), qkv.data(), host, sinks.data(), wanted.data());
+      run(*b, dold.floats(), dqkv.floats(), there, dsinks.floats(), out.floats());
       CAPTURE(heads, group, head_dim, page_tokens, rows, window);
       const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
         return std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;

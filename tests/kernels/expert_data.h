@@ -52,7 +52,8 @@ struct packed_experts {
       : memory(b, rows.count *
                       apart(b->weight_bytes(b->self, rows.first.type, rows.first.rows, rows.first.cols))),
         view(rows) {
-    std::memset(memory.data(), 0xff, memory.size());
+    const std::vector<std::byte> poison(memory.size(), std::byte{0xff});
+    b->do_upload(b->self, memory.data(), poison.data(), poison.size());
     view.stride = memory.size() / rows.count;
     for (std::uint32_t e = 0; e < rows.count; ++e)
       b->do_pack(b->self, rows.of(e), static_cast<std::byte*>(memory.data()) + e * view.stride);

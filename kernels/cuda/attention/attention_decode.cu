@@ -33,10 +33,10 @@ constexpr std::size_t shared_bytes() {
 }
 
 // Merges the parts that a row's blocks left, and writes the output. All loads begin before the first result
-// is used.
+// is used. `sinks`: of the group's heads; may be null.
 template <page_type pages, int head_dim>
 __device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
-                                     const attention_args& a, element* out) {
+                                     const attention_args& a, const float* sinks, element* out) {
   const int one = group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
     float2 x[most_splits], top_and_weight[most_splits];
@@ -47,7 +47,8 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
       top_and_weight[s] =
           __ldcg(reinterpret_cast<const float2*>(all + s * one + group * head_dim + i / head_dim * 2));
     }
-    float top = -INFINITY, weight = 0;
+    const float sink = sinks ? sinks[i / head_dim] * 1.44269504f : -INFINITY;
+    float top = sink, weight = 0;
     float2 sum = {0, 0};
 #pragma unroll
     for (int s = 0; s < static_cast<int>(most_splits); ++s)
@@ -60,6 +61,7 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
       sum.y += f * x[s].y;
       weight += f * top_and_weight[s].y;
     }
+    if (sinks) weight += exp2f(sink - top + weight_power<pages>);
     *reinterpret_cast<std::uint32_t*>(out + place_in(a.out_order, i)) =
         row_pair<pages>(a.type, sum.x / weight, sum.y / weight);
   }
@@ -175,9 +177,13 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const std::size_t index = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
   float* left = g.scratch.parts + index * g.splits * group * (head_dim + 2);
   float* mine = left + split * group * (head_dim + 2);
+  // A head's sink is added once: by the only block of the row, or where the parts are merged.
+  const float* sinks = g.a.sinks ? g.a.sinks + kv_head * group : nullptr;
   if (static_cast<int>(threadIdx.x) < group) {
     const int line = static_cast<int>(threadIdx.x);
-    float top = -INFINITY, weight = 0;
+    const bool sinks_here = sinks && parts == 1;
+    const float sink = sinks_here ? sinks[line] * 1.44269504f : -INFINITY;
+    float top = sink, weight = 0;
 #pragma unroll
     for (int w = 0; w < warps; ++w) top = fmaxf(top, tops[w * 16 + line]);
 #pragma unroll
@@ -186,6 +192,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       tops[w * 16 + line] = f;
       weight += f * totals[w * 16 + line];
     }
+    if (sinks_here) weight += exp2f(sink - top + weight_power<pages>);
     totals[line] = 1.0f / weight;
     if (parts > 1) {
       mine[group * head_dim + line * 2] = top;
@@ -226,7 +233,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a, out);
+  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a, sinks, out);
 }
 
 template <page_type pages, int head_dim, int warps, int stages>

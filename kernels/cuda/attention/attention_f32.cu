@@ -165,6 +165,12 @@ __device__ __forceinline__ void multiply(const float* queries, const float* keys
   }
 }
 
+// The total of a line whose largest score is `largest`, in units of log2, with that of its head's sink.
+// Relative to a sink that is far above all scores, it is infinite: the line is then 0. `sink` may be null.
+__device__ __forceinline__ float total_with(const float* sink, float largest, float total) {
+  return sink ? total + exp2f(*sink * 1.44269504f - largest) : total;
+}
+
 template <int width>
 __global__ void __launch_bounds__(threads) f32_kernel(const f32_args g) {
   extern __shared__ __align__(16) float room[];
@@ -229,7 +235,8 @@ __global__ void __launch_bounds__(threads) f32_kernel(const f32_args g) {
       to = g.parts + (part * std::size_t{g.rows} * g.op.heads + place) * (size + 4);
       if (x == 0) *reinterpret_cast<float2*>(to + size) = make_float2(s.largest[i], s.total[i]);
     }
-    const float by = g.parts ? 1.0f : 1.0f / s.total[i];
+    const float* sinks = g.op.sinks ? g.op.sinks + place % g.op.heads : nullptr;
+    const float by = g.parts ? 1.0f : 1.0f / total_with(sinks, s.largest[i], s.total[i]);
 #pragma unroll
     for (int j = 0; j < line_sums<width>::quads; ++j) {
       const float4 r = s.result[i][j];
@@ -240,14 +247,16 @@ __global__ void __launch_bounds__(threads) f32_kernel(const f32_args g) {
   }
 }
 
-// Merges the parts of each line, one warp for each.
-__global__ void merge_kernel(const float* parts, int count, std::uint32_t all, int size, float* out) {
+// Merges the parts of each line, one warp for each. `sinks` [heads] may be null.
+__global__ void merge_kernel(const float* parts, int count, std::uint32_t all, int size, std::uint32_t heads,
+                             const float* sinks, float* out) {
   const std::size_t line = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
   if (line >= all) return;
   const auto part_at = [&](int p) { return parts + (p * std::size_t{all} + line) * (size + 4); };
   float top = -INFINITY, weight = 0;
   for (int p = 0; p < count; ++p) top = fmaxf(top, part_at(p)[size]);
   for (int p = 0; p < count; ++p) weight += exp2f(part_at(p)[size] - top) * part_at(p)[size + 1];
+  weight = total_with(sinks ? sinks + line % heads : nullptr, top, weight);
   for (int i = static_cast<int>(threadIdx.x % 32); i < size; i += 32) {
     float sum = 0;
     for (int p = 0; p < count; ++p) sum += exp2f(part_at(p)[size] - top) * part_at(p)[i];
@@ -306,7 +315,7 @@ void attend_f32(device& d, const attention& op, const kv_slice* slices) {
   if (parts == 1 || d.failed()) return;
   const std::uint32_t all = rows * op.heads;
   merge_kernel<<<(all + threads / 32 - 1) / (threads / 32), threads, 0, d.stream>>>(
-      sums, static_cast<int>(parts), all, static_cast<int>(op.kv.head_dim), op.out);
+      sums, static_cast<int>(parts), all, static_cast<int>(op.kv.head_dim), op.heads, op.sinks, op.out);
   WEIR_CUDA(d, cudaGetLastError());
 }
 

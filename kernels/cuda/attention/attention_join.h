@@ -91,6 +91,7 @@ class joiner {
         s.add(*reinterpret_cast<const float4*>(&r.sums[w][l][at]), r.ends[w][l]);
       if constexpr (pages == page_type::q8) s.turn_back(lane);
       if (!left) {
+        add_sink(s, of, line + l);
         s.put(g.a, out_of(of), (line + l) * head_dim + at);
         continue;
       }
@@ -126,8 +127,16 @@ class joiner {
         s.add(__ldcg(reinterpret_cast<const float4*>(from + i)),
               __ldcg(reinterpret_cast<const float2*>(from + group * head_dim + i / head_dim * 2)));
       }
+      add_sink(s, of, i / head_dim);
       s.put(g.a, out_of(of), i);
     }
+  }
+
+  // Adds the sink of query head `line` of the group, where there are sinks, to the whole of a context.
+  __device__ __forceinline__ void add_sink(sum& s, const item& of, int line) const {
+    if (!g.a.sinks) return;
+    s.add(make_float4(0, 0, 0, 0),
+          make_float2(g.a.sinks[of.head * group + line] * 1.44269504f, exp2f(weight_power<pages>)));
   }
 
   const decode_args& g;

@@ -154,7 +154,12 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     total[r] += __shfl_xor_sync(~0u, total[r], 1);
     total[r] += __shfl_xor_sync(~0u, total[r], 2);
     if (!there[r]) continue;
-    const float inverse = 1.0f / total[r];
+    float inverse = 1.0f / total[r];
+    if (a.sinks) {
+      const float sink = a.sinks[kv_head * group + (warp * 16 + lane / 4 + r * 8) % group] * 1.44269504f;
+      const float top = fmaxf(largest[r], sink), by = exp2f(largest[r] - top);
+      inverse = by / (total[r] * by + exp2f(sink - top + weight_power<type>));
+    }
 #pragma unroll
     for (int i = 0; i < pairs; ++i) {
       const float2 two = pair_of_sums<type>(result, i, r);

@@ -135,6 +135,11 @@ __device__ element* out_of(const attention_args& a, const part& p, int line) {
   return a.out + (row * a.heads.heads + blockIdx.x * p.group + line % p.group) * head_dim;
 }
 
+// The sink of a line's head, in units of log2. REQUIRES: a.sinks is not null
+__device__ __forceinline__ float sink_of(const attention_args& a, const part& p, int line) {
+  return a.sinks[blockIdx.x * p.group + line % p.group] * 1.44269504f;
+}
+
 // Merges the parts of this block's share of the lines, out of the shared memory of all blocks of the cluster,
 // and writes the output.
 template <page_type pages, int head_dim>
@@ -150,6 +155,7 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
     const int line = static_cast<int>(blockIdx.z) * share + i / quads;
     if (line >= lines || line / p.group >= p.b.rows) continue;
     float top = -INFINITY, weight = 0, sum[4] = {};
+    if (a.sinks) top = sink_of(a, p, line), weight = 1;
     for (int part = 0; part < parts; ++part) {
       float most, total, x[4];
       asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
@@ -194,12 +200,17 @@ __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], flo
 // Writes the output of the thread's two lines.
 template <page_type pages, int head_dim>
 __device__ void write(const attention_args& a, const part& p, const running& w,
-                      const float (&o)[head_dim / 2], int line) {
+                      const float (&o)[head_dim / 2], float log2_scale, int line) {
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
   for (int l = 0; l < 2; ++l) {
     if ((line + l * 8) / p.group >= p.b.rows) continue;
-    const float inverse = 1.0f / w.total[l];
+    float inverse = 1.0f / w.total[l];
+    if (a.sinks) {
+      const float sink = sink_of(a, p, line + l * 8), largest = w.largest[l] * log2_scale;
+      const float top = fmaxf(largest, sink), by = exp2_fast(largest - top);
+      inverse = by / (w.total[l] * by + exp2_fast(sink - top));
+    }
     element* to = out_of<head_dim>(a, p, line + l * 8);
 #pragma unroll
     for (int u = 0; u < head_dim / 8; ++u)
@@ -256,7 +267,7 @@ __global__ void __launch_bounds__(threads<pages, head_dim>, 1) wgmma_kernel(rows
     consume<pages, head_dim>(p, r, group_of_warps, log2_scale, w, o);
     if constexpr (pages == page_type::q8) turn_sums(o, lane);  // back
     if (gridDim.z == 1) {
-      write<pages, head_dim>(a, p, w, o, line);
+      write<pages, head_dim>(a, p, w, o, log2_scale, line);
     } else {
       named_barrier(3, consumers);  // no warp reads queries or rings any more
       leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared));

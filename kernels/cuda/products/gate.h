@@ -9,7 +9,7 @@
 namespace weir::kernels::cuda {
 
 // Whether products can do this activation themselves (product_out::gated).
-constexpr bool can_gate(activation f) { return f != activation::relu2; }
+constexpr bool can_gate(activation f) { return f == activation::silu || f == activation::gelu; }
 
 __device__ __forceinline__ float gate_power(activation f, float g) {
   return f == activation::gelu ? g * __fmaf_rn(0.0713548163f * g, g, 1.5957691216f) : g;
@@ -22,6 +22,14 @@ __device__ __forceinline__ float gated(activation f, float gate, float up) {
 // The same with a quick division, which differs from the exact one by less than rounding to an element does.
 __device__ __forceinline__ float gated_quickly(activation f, float gate, float up) {
   return __fdividef(gate, 1.0f + __expf(-gate_power(f, gate))) * up;
+}
+
+// activation::clamped of a gate and an up (model_shape.h). A NaN stays one.
+__device__ __forceinline__ float clamped(float gate, float up, float limit) {
+  if (gate > limit) gate = limit;
+  if (up > limit) up = limit;
+  if (up < -limit) up = -limit;
+  return gate / (1.0f + expf(-1.702f * gate)) * (up + 1.0f);
 }
 
 }  // namespace weir::kernels::cuda

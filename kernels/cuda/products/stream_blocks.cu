@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/launch.h"
-#include "kernels/cuda/products/block_codes.h"
+#include "kernels/cuda/products/block_piece.h"
 #include "kernels/cuda/products/put_output.h"
 
 namespace weir::kernels::cuda {
@@ -30,62 +30,6 @@ struct block_args {
   activation gate;
 };
 
-// Two cells at one place of K, one of each slab of the tile, and the elements of x that they multiply. Of x a
-// lane has row lane / 4, in the columns in which it has weights (block_layout.h).
-template <dtype type>
-struct piece {
-  cell_row<type> low, high;
-  uint2 x[4][2];
-
-  __device__ __forceinline__ void load_weights(const unsigned char* const (&w)[2], std::uint32_t at,
-                                               std::uint32_t lane) {
-    low.load(w[0] + std::size_t{at} * cell_form(type).bytes, lane);
-    high.load(w[1] + std::size_t{at} * cell_form(type).bytes, lane);
-  }
-  __device__ __forceinline__ void load_x(const block_args& a, std::uint32_t at, std::uint32_t lane) {
-    const element* from = a.x + std::size_t{lane / 4} * a.k + at * cell_columns + lane % 4 * 4;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const std::uint32_t column = at * cell_columns + i * 16;
-      x[i / 2][i % 2] = make_uint2(0, 0);
-      if (column < a.k && lane / 4 < a.m)
-        x[i / 2][i % 2] = __ldcg(reinterpret_cast<const uint2*>(from + i * 16));
-    }
-  }
-
-  __device__ __forceinline__ void multiply(float (&sums)[4]) const {
-    constexpr block_format f = format_of(type);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      std::uint32_t a[4], b[4];
-      low.expand(j, a);
-      high.expand(j, b);
-#pragma unroll
-      for (int h = 0; h < 32 / f.group; ++h) {
-        const float s = low.scale(j, h), t = high.scale(j, h);
-        const uint2 y = x[j][h], z = x[j][1];
-        float c[4];
-        mma_from(c, {a[2 * h], b[2 * h], a[2 * h + 1], b[2 * h + 1]}, y, 0, 0, 0, 0);
-        if constexpr (f.group == 32) mma_more(c, {a[2], b[2], a[3], b[3]}, z);
-        sums[0] += s * c[0];
-        sums[1] += s * c[1];
-        sums[2] += t * c[2];
-        sums[3] += t * c[3];
-        if constexpr (f.minima) {  // the sums of x over the group, by a product with ones
-          float all[4];
-          mma_ones(all, y);
-          if constexpr (f.group == 32) mma_more_ones(all, z);
-          const float lowest = low.minimum(j, h), other = high.minimum(j, h);
-          sums[0] += lowest * all[0];
-          sums[1] += lowest * all[1];
-          sums[2] += other * all[0];
-          sums[3] += other * all[1];
-        }
-      }
-    }
-  }
-};
-
 template <dtype type>
 __global__ void __launch_bounds__(warps * 32, 2) blocks_kernel(const block_args a) {
   __shared__ float4 parts[warps][32];
@@ -93,22 +37,22 @@ __global__ void __launch_bounds__(warps * 32, 2) blocks_kernel(const block_args 
   const std::uint32_t first = blockIdx.x * a.step;
   const unsigned char* const w[2] = {a.w + first * a.across,
                                      a.w + min(first + a.other, a.slabs - 1) * a.across};
-  piece<type> one, other;
+  cell_piece<type> one, other;
   if (warp < a.cells) one.load_weights(w, warp, lane);
   if (warp + warps < a.cells) other.load_weights(w, warp + warps, lane);
   let_next_start();
   wait_for_previous();
   float sums[4] = {};
-  if (warp < a.cells) one.load_x(a, warp, lane);
-  const auto multiply = [&](piece<type>& p, std::uint32_t at) {
+  if (warp < a.cells) one.load_x(a.x, a.k, a.m, warp, lane);
+  const auto multiply = [&](cell_piece<type>& p, std::uint32_t at) {
     p.multiply(sums);
     if (at + 2 * warps < a.cells) p.load_weights(w, at + 2 * warps, lane);
   };
   for (std::uint32_t at = warp; at < a.cells; at += 2 * warps) {
-    if (at + warps < a.cells) other.load_x(a, at + warps, lane);
+    if (at + warps < a.cells) other.load_x(a.x, a.k, a.m, at + warps, lane);
     multiply(one, at);
     if (at + warps >= a.cells) break;
-    if (at + 2 * warps < a.cells) one.load_x(a, at + 2 * warps, lane);
+    if (at + 2 * warps < a.cells) one.load_x(a.x, a.k, a.m, at + 2 * warps, lane);
     multiply(other, at + warps);
   }
   parts[warp][lane] = make_float4(sums[0], sums[1], sums[2], sums[3]);

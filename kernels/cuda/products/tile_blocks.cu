@@ -7,8 +7,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/launch.h"
-#include "kernels/cuda/device/mma.h"
-#include "kernels/cuda/products/block_rounding.h"
+#include "kernels/cuda/products/block_tile.h"
 #include "kernels/cuda/products/put_output.h"
 #include "kernels/cuda/products/shared_tile.h"
 #include "kernels/cuda/products/stream_blocks.h"
@@ -17,7 +16,7 @@ namespace weir::kernels::cuda {
 namespace {
 
 constexpr int warps = 8, threads = warps * 32;
-constexpr int stages = 4, row_units = cell_columns / 8;   // row_units: of 16 bytes in a row of x of a stage
+constexpr int stages = 4;
 
 struct tile_args {
   const unsigned char* w;
@@ -32,57 +31,16 @@ struct tile_args {
   activation gate;
 };
 
-// The place of unit `unit` of row `row` of a stage. Units are permuted by the row in pairs, so that four rows
-// that are read at once, 32 bytes of each, lie in different banks.
-__device__ __forceinline__ std::uint32_t place(std::uint32_t row, std::uint32_t unit) {
-  return row * row_units + (unit ^ (row & 3) << 1);
-}
-
 // Begins to copy columns 128 * cell on of the block's rows of x.
 template <int wide>
 __device__ __forceinline__ void copy_x(const tile_args& a, std::uint32_t stage, std::uint32_t cell) {
 #pragma unroll
-  for (int i = 0; i < wide * row_units / threads; ++i) {
-    const std::uint32_t at = threadIdx.x + i * threads, r = at / row_units, unit = at % row_units,
+  for (int i = 0; i < wide * tile_row_units / threads; ++i) {
+    const std::uint32_t at = threadIdx.x + i * threads, r = at / tile_row_units, unit = at % tile_row_units,
                         row = blockIdx.x * wide + r, column = cell * cell_columns + unit * 8;
     const bool there = row < a.m && column < a.k;
-    copy_or_zeros(stage + place(r, unit) * 16, a.x + (there ? std::size_t{row} * a.k + column : 0), there);
-  }
-}
-
-// The cells of a warp's tile at one place of K.
-template <dtype type>
-struct weights {
-  cell_row<type> rows[2];
-  __device__ __forceinline__ void load(const unsigned char* const (&w)[2], std::uint32_t cell,
-                                       std::uint32_t lane) {
-#pragma unroll
-    for (int s = 0; s < 2; ++s) rows[s].load(w[s] + std::size_t{cell} * cell_form(type).bytes, lane);
-  }
-};
-
-template <dtype type, int units>
-__device__ __forceinline__ void multiply(const weights<type>& w, const unsigned char* x,
-                                         float (&sums)[units][4]) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  // Where the lane reads its four elements of row lane / 4 in columns 16 * i to 16 * i + 15: place() permutes
-  // these units. The other rows and the other half of the columns are at a fixed distance.
-  const unsigned char* at[4];
-#pragma unroll
-  for (std::uint32_t i = 0; i < 4; ++i) at[i] = x + place(lane / 4, i * 2 + lane % 4 / 2) * 16 + lane % 2 * 8;
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    std::uint32_t a[2][4];
-#pragma unroll
-    for (int s = 0; s < 2; ++s) round_cell(w.rows[s], j, a[s]);
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-#pragma unroll
-      for (int u = 0; u < units; ++u) {
-        const uint2 y =
-            *reinterpret_cast<const uint2*>(at[j % 2 * 2 + h] + (u * 8 * row_units + j / 2 * 8) * 16);
-        mma_more(sums[u], {a[0][2 * h], a[1][2 * h], a[0][2 * h + 1], a[1][2 * h + 1]}, y);
-      }
+    copy_or_zeros(stage + tile_place(r, unit) * 16, a.x + (there ? std::size_t{row} * a.k + column : 0),
+                  there);
   }
 }
 
@@ -115,14 +73,14 @@ __device__ __forceinline__ void finish(const tile_args& a, std::uint32_t tile,
 template <dtype type, int wide>
 __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   constexpr int units = wide / 8;
-  constexpr std::uint32_t stage_bytes = wide * row_units * 16;
+  constexpr std::uint32_t stage_bytes = wide * tile_row_units * 16;
   extern __shared__ __align__(128) unsigned char shared[];
   const std::uint32_t base = shared_address(shared), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t begin = a.cells * blockIdx.z / gridDim.z, end = a.cells * (blockIdx.z + 1) / gridDim.z;
   const std::uint32_t tile = blockIdx.y * warps + warp, slab = min(tile * a.step, a.slabs - 1);
   const unsigned char* const w[2] = {a.w + slab * a.across,
                                      a.w + min(slab + a.other, a.slabs - 1) * a.across};
-  weights<type> one, other;
+  tile_weights<type> one, other;
   one.load(w, begin, lane);
   let_next_start();
   wait_for_previous();
@@ -135,12 +93,12 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
 #pragma unroll
   for (int i = 0; i < stages - 1; ++i) ask();
   float sums[units][4] = {};
-  const auto step = [&](weights<type>& now, weights<type>& next, std::uint32_t at) {
+  const auto step = [&](tile_weights<type>& now, tile_weights<type>& next, std::uint32_t at) {
     if (at + 1 < end) next.load(w, at + 1, lane);
     copies_wait<stages - 2>();
     __syncthreads();  // all see the stage, and all have read the one before it
     ask();
-    multiply<type, units>(now, shared + (at - begin) % stages * stage_bytes, sums);
+    multiply_tile<type, units>(now, shared + (at - begin) % stages * stage_bytes, sums);
   };
   for (std::uint32_t at = begin; at < end; at += 2) {
     step(one, other, at);
@@ -152,7 +110,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
 
 template <dtype type, int wide>
 void start(device& d, const tile_args& a, std::uint32_t tiles) {
-  constexpr std::size_t bytes = std::size_t{stages} * wide * row_units * 16;
+  constexpr std::size_t bytes = std::size_t{stages} * wide * tile_row_units * 16;
   static_assert(bytes <= general_shared);
   const auto kernel = tile_kernel<type, wide>;
   allow_shared(d, kernel, bytes);

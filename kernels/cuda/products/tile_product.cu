@@ -9,47 +9,27 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/launch.h"
-#include "kernels/cuda/device/mma.h"
+#include "kernels/cuda/products/product_tile.h"
 #include "kernels/cuda/products/products.h"
 #include "kernels/cuda/products/shared_tile.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = tile_threads;
 
-// A tile of m rows of x by n rows of the weights, k columns at a time. A warp has m / 2 by n / 4 of it.
-template <int tile_m>
-struct tile {
-  static constexpr int m = tile_m, n = 128, k = 64;
-  static constexpr int stage = (m + n) * k * 2;  // bytes
-  static constexpr int stages = static_cast<int>(general_shared) / stage;
-  static constexpr std::size_t bytes = stages * stage;
-  static constexpr int units = k / 8;                 // of 16 bytes in a row
-  static constexpr int pass = threads / units;        // rows that the threads copy at once
-  static constexpr int high = m / 32, wide = n / 32;  // of a warp's sums: tiles of 16 rows of x by 8 outputs
-  static constexpr int quads = high * wide;           // of a thread's sums
-};
-using small_tile = tile<64>;
-using large_tile = tile<128>;
+using small_tile = product_tile<64>;
+using large_tile = product_tile<128>;
 
 // x is [m, k], w is [n, k].
 struct tile_args {
   const element* w;
   const element* x;
   void* out;
-  float4* parts;      // [tiles, gridDim.z, quads, threads]: sums of the blocks that share a tile
-  unsigned* arrived;  // [tiles]: how many of them are done; zero between kernels
+  float4* parts;                  // [tiles, gridDim.z, quads, threads]: sums of the blocks that share a tile
+  unsigned* arrived;              // [tiles]: how many of them are done; zero between kernels
   std::uint32_t n, k, m, stride;  // stride: of out
 };
-
-// The address of unit `unit` (16 bytes) of row `row`. Units are permuted by the row, so that eight rows that
-// are read at once lie in different banks.
-template <class T>
-__device__ __forceinline__ std::uint32_t place(std::uint32_t rows, int row, int unit) {
-  static_assert(T::units == 8);
-  return rows + static_cast<std::uint32_t>((row * T::units + (unit ^ (row & 7))) * 16);
-}
 
 // Where a thread copies from: the same unit of several rows of x and of the weights. Rows behind the last one
 // repeat it.
@@ -74,37 +54,12 @@ struct sources {
     const std::size_t at = there ? column : 0;
 #pragma unroll
     for (int i = 0; i < T::m / T::pass; ++i)
-      copy_or_zeros(place<T>(stage, row + i * T::pass, unit), x[i] + at, there);
+      copy_or_zeros(product_place<T>(stage, row + i * T::pass, unit), x[i] + at, there);
 #pragma unroll
     for (int i = 0; i < T::n / T::pass; ++i)
-      copy_or_zeros(place<T>(stage + T::m * T::k * 2, row + i * T::pass, unit), w[i] + at, there);
+      copy_or_zeros(product_place<T>(stage + T::m * T::k * 2, row + i * T::pass, unit), w[i] + at, there);
   }
 };
-
-// Adds the products of a stage to the warp's sums.
-template <dtype type, class T>
-__device__ __forceinline__ void multiply_stage(std::uint32_t stage, float (&sums)[T::quads][4]) {
-  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  const int x_row = warp % 2 * (T::m / 2) + lane % 16;
-  const int w_row = warp / 2 * (T::n / 4) + (lane >> 4) * 8 + lane % 8;
-  const std::uint32_t weights = stage + T::m * T::k * 2;
-#pragma unroll
-  for (int step = 0; step < T::k / 16; ++step) {
-    std::uint32_t x[T::high][4], w[T::wide / 2][4];
-#pragma unroll
-    for (int i = 0; i < T::high; ++i)
-      load_matrices(x[i], place<T>(stage, x_row + i * 16, step * 2 + (lane >> 4)));
-#pragma unroll
-    for (int j = 0; j < T::wide / 2; ++j)
-      load_matrices(w[j], place<T>(weights, w_row + j * 16, step * 2 + (lane >> 3) % 2));
-#pragma unroll
-    for (int i = 0; i < T::high; ++i)
-#pragma unroll
-      for (int j = 0; j < T::wide; ++j)
-        mma<type>(sums[i * T::wide + j], x[i][0], x[i][1], x[i][2], x[i][3], w[j / 2][j % 2 * 2],
-                  w[j / 2][j % 2 * 2 + 1]);
-  }
-}
 
 // Writes outputs `column` and `column` + 1 of row `row` of x, or adds to them.
 template <dtype type, product_out kind>
@@ -161,8 +116,8 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   }
   if (gridDim.z > 1 && !join_tile<T::quads, threads>(a.parts, a.arrived, sums)) return;
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const std::uint32_t row = blockIdx.x * T::m + warp % 2 * (T::m / 2) + lane / 4,
-                      column = blockIdx.y * T::n + warp / 2 * (T::n / 4) + lane % 4 * 2;
+  const std::uint32_t row = blockIdx.x * T::m + warp % T::across * (T::m / T::across) + lane / 4,
+                      column = blockIdx.y * T::n + warp / T::across * (T::n / T::along) + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < T::high; ++i)
 #pragma unroll

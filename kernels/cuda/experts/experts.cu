@@ -1,0 +1,31 @@
+#include "kernels/cuda/experts/experts.h"
+
+#include "kernels/cuda/experts/put_expert.h"
+
+namespace weir::kernels::cuda {
+
+void multiply_experts(device& d, dtype type, const expert_lists& lists, const expert_product& p,
+                      const expert_division& by) {
+  if (d.failed() || p.slots == 0) return;
+  const matrix& m = p.w.first;
+  const expert_args a{static_cast<const unsigned char*>(m.data),
+                      p.w.stride,
+                      p.bias,
+                      p.x,
+                      p.out,
+                      lists.ids,
+                      lists.order,
+                      lists.tiles,
+                      lists.count,
+                      m.rows,
+                      m.cols,
+                      p.slots,
+                      p.share,
+                      p.kind,
+                      p.f,
+                      p.limit};
+  if (is_plain(m.type)) return by.single ? expert_stream(d, type, a) : expert_tiles(d, type, a, by);
+  by.single ? expert_stream_blocks(d, m.type, a) : expert_tile_blocks(d, m.type, a, by);
+}
+
+}  // namespace weir::kernels::cuda
