@@ -5,6 +5,7 @@
 // changes the arithmetic and that weir does not have.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace weir::core {
 
 // Larger than any model's sizes, and so small that a product of two fits well into 64 bits.
 inline constexpr std::uint32_t max_size = 1u << 24;
+
+// Names of the number of experts, which mean the same.
+inline constexpr std::array expert_count_keys{"num_experts", "num_local_experts", "n_routed_experts",
+                                              "moe_num_experts"};
 
 // The feed-forward of layers that are mixtures; `dense`: that of the others. nullopt: the model has no
 // experts. The family's `keys` say which settings it has.

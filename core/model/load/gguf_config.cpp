@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/model/families.h"
+#include "core/model/mixture.h"
 #include "core/shortened.h"
 
 namespace weir::core {
@@ -146,7 +147,7 @@ class config_writer {
   }
 
   void write_experts(const family& f) {
-    out_["num_experts"] = experts_;
+    for (const char* key : expert_count_keys) out_[key] = experts_;
     out_["num_experts_per_tok"] = required("expert_used_count");
     const bool own = f.expert_inter_key != f.inter_key;
     if (own || keys_.find("expert_feed_forward_length"))
