@@ -137,7 +137,8 @@ bool has_key(const family& f, std::string_view key) {
   return f.keys.find(fmt::format(" {} ", key)) != f.keys.npos;
 }
 
-std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const feed_forward& dense) {
+std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const feed_forward& dense,
+                                         std::uint32_t hidden) {
   const std::uint32_t experts = read_experts(in, f);
   const float limit = read_limit(in, f);
   if (experts == 0) return std::nullopt;
@@ -145,6 +146,9 @@ std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const
   m.router = read_router(in, f, experts);
   m.limit = limit;
   m.inter = in.required_count(f.expert_inter_key, max_size).value_or(1);
+  for (const std::uint64_t side : {hidden, m.inter})
+    if (side * experts > max_size)
+      bad(in, fmt::format("{} experts of a side of {}: all together may have {}", experts, side, max_size));
   m.shared = read_shared(in, m.inter);
   m.shared_gate = f.shared_gate && m.shared > 0;
   return m;

@@ -23,9 +23,9 @@ inline constexpr std::array expert_count_keys{"num_experts", "num_local_experts"
                                               "moe_num_experts"};
 
 // The feed-forward of layers that are mixtures; `dense`: that of the others. nullopt: the model has no
-// experts. The family's `keys` say which settings it has.
+// experts. The family's `keys` say which settings it has. `hidden`: the model's width.
 std::optional<kernels::feed_forward> read_mixture(json_reader& in, const family& f,
-                                                  const kernels::feed_forward& dense);
+                                                  const kernels::feed_forward& dense, std::uint32_t hidden);
 
 // Which of the layers are mixtures, in a model that has experts.
 std::vector<bool> read_sparse_layers(json_reader& in, std::uint32_t layers);
