@@ -74,7 +74,7 @@ class rig {
     auto loaded = open_model(o, kv, backend_, longest);
     if (!loaded) return loaded.error();
     const auto& model = static_cast<const core::decoder_model&>(*loaded->weights);
-    weights_ = model.weights_of_a_step();
+    weights_ = model.weights_of_a_step().first(model.bytes_of_a_step(o.batch));
     shape_ = model.config();
     type_ = model.linear_type();
     config_.kv_pages = static_cast<std::uint32_t>(pages);
@@ -161,7 +161,7 @@ class rig {
   std::shared_ptr<nobody> sink_;
   core::system_clock clock_;
   core::engine_config config_;
-  std::span<const std::byte> weights_;
+  std::span<const std::byte> weights_;  // as many bytes as a step reads
   bool constrained_ = false;
   std::uint32_t forced_ = 0;
   std::vector<std::shared_ptr<core::grammar::constraint>> constraints_;
@@ -224,12 +224,14 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
   return out;
 }
 
-// Floating-point operations for one row of a prompt: two for each weight of all layers. The matrix of the
-// logits does not count, since only the last row of a prompt needs it.
+// Floating-point operations for one row of a prompt: two for each weight of all layers, of its experts alone.
+// The matrix of the logits does not count, since only the last row of a prompt needs it.
 double flops_of_a_row(const core::model_config& c) {
   double weights = 0;
   for (const kernels::layer_shape& l : c.shape.layers)
-    weights += double(l.mixer.width()) + l.mixer.q_width() + l.mlp.width() + l.mlp.inter;
+    weights += double(l.mixer.width()) + l.mixer.q_width() + l.mlp.shared_width() + l.mlp.shared +
+               double(l.mlp.slots()) * (l.mlp.width() + l.mlp.inter) +
+               (l.mlp.is_mixture() ? l.mlp.router_rows() : 0);
   return 2 * weights * c.shape.hidden;
 }
 

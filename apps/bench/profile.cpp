@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "apps/bench/bench.h"
 
@@ -33,7 +34,18 @@ struct timed<entry> {
     const double took = seconds_of([&] { (p.inner().*entry)(p.inner().self, op); });
     const kernels::matrix* by = nullptr;
     if constexpr (std::is_same_v<Op, kernels::linear>) by = &op.w;
-    p.add(name(op), by, took, traffic_of(op));
+    if constexpr (std::is_same_v<Op, kernels::expert_linear>) {
+      p.add(name(op), &op.w.first, took, traffic_of(op, experts_of(op)));
+    } else {
+      p.add(name(op), by, took, traffic_of(op));
+    }
+  }
+
+  // How many experts some slot has. Profiles are of backends on the host, where ids can be read.
+  static std::uint32_t experts_of(const kernels::expert_linear& op) {
+    std::vector<bool> seen(op.w.count);
+    for (std::uint32_t i = 0; i < op.slots; ++i) seen[static_cast<std::size_t>(op.ids[i])] = true;
+    return static_cast<std::uint32_t>(std::ranges::count(seen, true));
   }
 
   static const char* name(const kernels::gather&) { return "gather"; }
@@ -46,6 +58,9 @@ struct timed<entry> {
   static const char* name(const kernels::attention&) { return "attention"; }
   static const char* name(const kernels::activate&) { return "activate"; }
   static const char* name(const kernels::sigmoid_mul&) { return "sigmoid_mul"; }
+  static const char* name(const kernels::route&) { return "route"; }
+  static const char* name(const kernels::expert_linear&) { return "expert_linear"; }
+  static const char* name(const kernels::mix_experts&) { return "mix_experts"; }
   static const char* name(const kernels::add&) { return "add"; }
   static const char* name(const kernels::soft_cap&) { return "soft_cap"; }
 };
@@ -69,6 +84,9 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_attention = timed<&backend::do_attention>::call,
           .do_activate = timed<&backend::do_activate>::call,
           .do_sigmoid_mul = timed<&backend::do_sigmoid_mul>::call,
+          .do_route = of_->do_route ? timed<&backend::do_route>::call : nullptr,
+          .do_expert_linear = of_->do_expert_linear ? timed<&backend::do_expert_linear>::call : nullptr,
+          .do_mix_experts = of_->do_mix_experts ? timed<&backend::do_mix_experts>::call : nullptr,
           .do_add = timed<&backend::do_add>::call,
           .do_soft_cap = timed<&backend::do_soft_cap>::call,
           .on_host = of_->on_host,
@@ -99,7 +117,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 42 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 45 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

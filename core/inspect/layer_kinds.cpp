@@ -31,6 +31,8 @@ std::string kind_text(const layer_shape& s, std::span<const layer_kind> kinds) {
   if (differ(kinds, [](const layer_shape& l) { return l.mixer.head_dim; }) ||
       differ(kinds, [](const layer_shape& l) { return l.mixer.kv_heads; }))
     add(fmt::format("{} kv heads of {}", s.mixer.kv_heads, s.mixer.head_dim));
+  if (differ(kinds, [](const layer_shape& l) { return l.mlp.is_mixture(); }))
+    add(s.mlp.is_mixture() ? fmt::format("{} experts", s.mlp.router.experts) : "dense");
   if (differ(kinds, [](const layer_shape& l) { return l.mlp.inter; }))
     add(fmt::format("inner {}", s.mlp.inter));
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/inspect/loose_keys.h"
+#include "core/inspect/wording.h"
 #include "core/model/load.h"
 #include "core/model/load/gguf_model.h"
 #include "core/model/load/model_path.h"
@@ -86,6 +87,10 @@ model_sizes sizes_of(const model_config& c, std::uint32_t context) {
   s.kv_heads = first.mixer.kv_heads;
   s.head_dim = first.mixer.head_dim;
   s.inter = first.mlp.inter;
+  if (const kernels::feed_forward* m = mixture_of(c.shape)) {
+    s.experts = m->router.experts;
+    s.used = m->router.chosen;
+  }
   s.vocab = c.shape.vocab;
   s.context = context;
   return s;

@@ -43,6 +43,20 @@ json::object json_of(const model_sizes& s) {
   return out;
 }
 
+json::value experts_of(const kernels::feed_forward& mlp) {
+  if (!mlp.is_mixture()) return nullptr;
+  const kernels::expert_router& r = mlp.router;
+  return json::object{{"count", r.experts},
+                      {"used", r.chosen},
+                      {"scores", r.sigmoid ? "sigmoid" : "softmax"},
+                      {"choice_bias", r.choice_bias},
+                      {"renormalised", r.renormalised},
+                      {"factor", as_written(r.factor)},
+                      {"limit", as_written(mlp.limit)},
+                      {"shared", mlp.shared},
+                      {"shared_gate", mlp.shared_gate}};
+}
+
 json::object json_of(const layer_kind& k) {
   const auto& a = k.shape.mixer;
   return {{"count", k.at.size()},
@@ -60,6 +74,8 @@ json::object json_of(const layer_kind& k) {
           {"inter", k.shape.mlp.inter},
           {"activation", name_of(k.shape.mlp.kind)},
           {"gated", k.shape.mlp.gated},
+          {"sinks", a.sinks},
+          {"experts", experts_of(k.shape.mlp)},
           {"norms", name_of(k.shape.norms)},
           {"branch_factor", as_written(k.shape.branch_factor)}};
 }

@@ -99,6 +99,7 @@ void add_attention(label_table& t, const model_report& m) {
     out.add_if(stored.qkv_bias, "biases of queries, keys and values");
     out.add_if(stored.out_bias, "biases of the output");
     out.add_if(a.gated, "gated");
+    out.add_if(a.sinks, "sinks");
     if (!nearly(a.rule.scale, 1 / std::sqrt(1.0 * a.head_dim)))
       out.add(fmt::format("scores × {:.6g}", a.rule.scale));
     if (a.rule.cap != 0) out.add(fmt::format("scores bounded by {:g}", a.rule.cap));
@@ -116,6 +117,23 @@ void add_feed_forward(label_table& t, const model_config& c) {
   out.add_if(c.stored.mlp_bias, "with biases");
   if (l.branch_factor != 1) out.add(fmt::format("added × {:g}", l.branch_factor));
   t.add("feed-forward", out.text());
+}
+
+void add_experts(label_table& t, const model_config& c) {
+  const kernels::feed_forward* m = mixture_of(c.shape);
+  if (!m) return;
+  const kernels::expert_router& r = m->router;
+  phrases out;
+  out.add(fmt::format("{} of inner {}, {} for a token", r.experts, m->inter, r.chosen));
+  out.add(r.sigmoid ? "sigmoid scores" : "softmax scores");
+  out.add_if(r.choice_bias, "a bias for the choice");
+  out.add_if(r.renormalised, "renormalised");
+  if (r.factor != 1) out.add(fmt::format("weights × {:g}", r.factor));
+  if (m->limit != 0) out.add(fmt::format("limit {:g}", m->limit));
+  out.add_if(c.stored.expert_bias, "with biases");
+  if (m->shared != 0)
+    out.add(fmt::format("a shared expert of {}{}", m->shared, m->shared_gate ? ", gated" : ""));
+  t.add("experts", out.text());
 }
 
 void add_norms(label_table& t, const model_config& c) {
@@ -275,6 +293,7 @@ std::vector<std::string> report_lines(const model_report& m) {
     t.add("layers", layers_text(layer_kinds(m.config->shape.layers)));
     add_norms(t, *m.config);
     add_feed_forward(t, *m.config);
+    add_experts(t, *m.config);
     add_ropes(t, *m.config);
   }
   add_context(t, m);

@@ -15,10 +15,10 @@ std::string_view nth_name(const std::array<std::string_view, N>& names, E which)
 
 constexpr std::array<std::string_view, 6> rope_names{"plain", "linear",   "llama3",
                                                      "yarn",  "longrope", "proportional"};
-constexpr std::array<std::string_view, 8> form_names{"none",           "gptq", "awq",   "packed integers",
-                                                     "8-bit integers", "fp8",  "mxfp4", "exl2"};
+constexpr std::array<std::string_view, 9> form_names{
+    "none", "gptq", "awq", "packed integers", "8-bit integers", "fp8", "mxfp4", "mxfp4 experts", "exl2"};
 constexpr std::array<std::string_view, 4> place_names{"before", "behind", "both", "parallel"};
-constexpr std::array<std::string_view, 3> activation_names{"silu", "gelu", "relu2"};
+constexpr std::array<std::string_view, 4> activation_names{"silu", "gelu", "relu2", "clamped silu"};
 constexpr std::array<std::string_view, 4> head_norm_names{"none", "each", "own", "row"};
 
 }  // namespace
@@ -43,6 +43,12 @@ std::string_view name_of(quant_form f) noexcept { return nth_name(form_names, f)
 std::string_view name_of(kernels::norm_place p) noexcept { return nth_name(place_names, p); }
 std::string_view name_of(kernels::activation a) noexcept { return nth_name(activation_names, a); }
 std::string_view name_of(kernels::head_norms n) noexcept { return nth_name(head_norm_names, n); }
+
+const kernels::feed_forward* mixture_of(const kernels::model_shape& shape) noexcept {
+  for (const kernels::layer_shape& l : shape.layers)
+    if (l.mlp.is_mixture()) return &l.mlp;
+  return nullptr;
+}
 
 std::vector<std::size_t> used_ropes(const model_config& c) {
   std::vector<std::size_t> out;

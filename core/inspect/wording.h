@@ -24,4 +24,7 @@ std::string_view name_of(kernels::head_norms n) noexcept;
 // The tables that some layer turns by, as indices of config.ropes.
 std::vector<std::size_t> used_ropes(const model_config& config);
 
+// The first layer's experts, of those that have some; null: no layer has.
+const kernels::feed_forward* mixture_of(const kernels::model_shape& shape) noexcept;
+
 }  // namespace weir::core

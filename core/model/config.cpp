@@ -348,7 +348,7 @@ std::vector<bool> read_turning(json_reader& in, const family& f, std::uint32_t l
 
 // Makes the layers with experts mixtures.
 void read_experts(json_reader& in, const family& f, model_config& c, const kernels::feed_forward& dense) {
-  const auto mixture = read_mixture(in, f, dense);
+  const auto mixture = read_mixture(in, f, dense, c.shape.hidden);
   if (!mixture) return;
   const auto sparse = read_sparse_layers(in, c.layers());
   for (std::uint32_t i = 0; i < c.layers(); ++i)

@@ -13,7 +13,6 @@ using kernels::feed_forward;
 constexpr std::uint32_t most_layers = 1024;
 constexpr double alpha = 1.702;  // of activation::clamped
 
-constexpr std::array expert_keys{"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"};
 constexpr std::array chosen_keys{"num_experts_per_tok", "moe_k", "experts_per_token"};
 constexpr std::array shared_keys{"n_shared_experts", "moe_num_shared_experts"};
 constexpr std::array shared_width_keys{"shared_expert_intermediate_size", "shared_intermediate_size"};
@@ -42,7 +41,7 @@ std::uint32_t number_from_0(json_reader& in, std::string_view key, std::uint32_t
 
 // How many experts there are. Two keys of the same meaning must agree.
 std::uint32_t read_experts(json_reader& in, const family& f) {
-  const char* first = key_among(in, expert_keys);
+  const char* first = key_among(in, expert_count_keys);
   if (!first) {
     if (f.experts == mixtures::needed)
       bad(in, fmt::format("'num_experts' is missing, which {} needs", f.architecture));
@@ -52,7 +51,7 @@ std::uint32_t read_experts(json_reader& in, const family& f) {
   if (f.experts == mixtures::none)
     return not_supported(in, fmt::format("{}, a mixture of experts, in {}", first, f.architecture)), 0;
   const std::uint32_t experts = in.count(first, kernels::most_experts).value_or(0);
-  for (const char* key : expert_keys)
+  for (const char* key : expert_count_keys)
     if (const auto other = in.number(key); other && *other != experts)
       bad(in, fmt::format("'{}' is {}, and '{}' is {}", first, experts, key, *other));
   return experts;
@@ -138,7 +137,8 @@ bool has_key(const family& f, std::string_view key) {
   return f.keys.find(fmt::format(" {} ", key)) != f.keys.npos;
 }
 
-std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const feed_forward& dense) {
+std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const feed_forward& dense,
+                                         std::uint32_t hidden) {
   const std::uint32_t experts = read_experts(in, f);
   const float limit = read_limit(in, f);
   if (experts == 0) return std::nullopt;
@@ -146,6 +146,9 @@ std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const
   m.router = read_router(in, f, experts);
   m.limit = limit;
   m.inter = in.required_count(f.expert_inter_key, max_size).value_or(1);
+  for (const std::uint64_t side : {hidden, m.inter})
+    if (side * experts > max_size)
+      bad(in, fmt::format("{} experts of a side of {}: all together may have {}", experts, side, max_size));
   m.shared = read_shared(in, m.inter);
   m.shared_gate = f.shared_gate && m.shared > 0;
   return m;

@@ -5,6 +5,7 @@
 // changes the arithmetic and that weir does not have.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -17,10 +18,14 @@ namespace weir::core {
 // Larger than any model's sizes, and so small that a product of two fits well into 64 bits.
 inline constexpr std::uint32_t max_size = 1u << 24;
 
+// Names of the number of experts, which mean the same.
+inline constexpr std::array expert_count_keys{"num_experts", "num_local_experts", "n_routed_experts",
+                                              "moe_num_experts"};
+
 // The feed-forward of layers that are mixtures; `dense`: that of the others. nullopt: the model has no
-// experts. The family's `keys` say which settings it has.
+// experts. The family's `keys` say which settings it has. `hidden`: the model's width.
 std::optional<kernels::feed_forward> read_mixture(json_reader& in, const family& f,
-                                                  const kernels::feed_forward& dense);
+                                                  const kernels::feed_forward& dense, std::uint32_t hidden);
 
 // Which of the layers are mixtures, in a model that has experts.
 std::vector<bool> read_sparse_layers(json_reader& in, std::uint32_t layers);

@@ -35,6 +35,20 @@ constexpr std::array shapes{
               "intermediate_size":15360,"num_hidden_layers":48,"num_attention_heads":16,
               "num_key_value_heads":8,"head_dim":256,"sliding_window":1024,"query_pre_attn_scalar":256,
               "rope_scaling":{"rope_type":"linear","factor":8}})"},
+    shape{"tiny-moe-200m",
+          R"({"architectures":["Qwen3MoeForCausalLM"],"vocab_size":32000,"hidden_size":768,
+              "intermediate_size":2048,"num_hidden_layers":8,"num_attention_heads":12,
+              "num_key_value_heads":4,"max_position_embeddings":2048,"rms_norm_eps":1e-6,
+              "num_experts":32,"num_experts_per_tok":4,"moe_intermediate_size":256,
+              "norm_topk_prob":true,"tie_word_embeddings":true})"},
+    shape{"qwen3-30b-a3b",
+          R"({"architectures":["Qwen3MoeForCausalLM"],"vocab_size":151936,"hidden_size":2048,
+              "intermediate_size":6144,"num_hidden_layers":48,"num_attention_heads":32,
+              "num_key_value_heads":4,"head_dim":128,"max_position_embeddings":40960,
+              "rms_norm_eps":1e-6,"rope_theta":1000000,"num_experts":128,"num_experts_per_tok":8,
+              "moe_intermediate_size":768,"norm_topk_prob":true})"},
+    shape{"gpt-oss-20b", R"({"architectures":["GptOssForCausalLM"],"num_hidden_layers":24,
+                             "num_local_experts":32})"},
 };
 
 std::string names() {
@@ -57,6 +71,16 @@ std::optional<kernels::dtype> type_named(std::string_view name) {
   return std::nullopt;
 }
 
+// A number of inputs that some linear has and that fills no whole blocks of the type; 0: there is none.
+std::uint32_t unfit_inputs(const kernels::model_shape& s, kernels::dtype type) {
+  const std::uint32_t block = kernels::facts(type).block_weights;
+  if (s.hidden % block != 0) return s.hidden;
+  for (const kernels::layer_shape& l : s.layers)
+    for (const std::uint32_t inputs : {l.mixer.q_width(), l.mlp.inter, l.mlp.shared})
+      if (inputs % block != 0) return inputs;
+  return 0;
+}
+
 }  // namespace
 
 std::string random_model_names() { return names(); }
@@ -70,8 +94,14 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
     return bad_param("model",
                      "random:{}: '{}' is not a type of random weights (f32, bf16, f16, q8_0, q4_k, …)", spec,
                      said);
-  for (const shape& s : shapes)
-    if (s.name == name) return random_model{config_of(s, context), *type};
+  for (const shape& s : shapes) {
+    if (s.name != name) continue;
+    random_model m{config_of(s, context), *type};
+    if (const auto inputs = unfit_inputs(m.config.shape, *type))
+      return bad_param("model", "random:{}: rows of {} weights are no whole blocks of {}", spec, inputs,
+                       said);
+    return m;
+  }
   return bad_param("model", "random:{}: '{}' is not a random model ({})", spec, name, names());
 }
 

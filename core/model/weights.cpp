@@ -36,8 +36,9 @@ struct placed_order {
 // them and sums up their sizes. With one, it also sets pointers and lists what is to be filled.
 class placer {
  public:
-  placer(const checkpoint* from, dtype random_type, const kernels::backend& on, std::byte* base)
-      : from_(from), random_type_(random_type), on_(on), base_(base) {}
+  placer(const checkpoint* from, dtype random_type, bool has_experts, const kernels::backend& on,
+         std::byte* base)
+      : from_(from), random_type_(random_type), has_experts_(has_experts), on_(on), base_(base) {}
 
   kernels::matrix matrix(const part& p, std::uint32_t cols) {
     return one({&p, 1}, cols, check(p.name, {p.rows, cols}));
@@ -235,8 +236,11 @@ class placer {
     return x && y ? *x == *y : !x && !y;
   }
 
-  // Types with wide scales occur for linears alone: with such a type, embedding and head are bf16.
+  // Types with wide scales occur for linears alone: with such a type, embedding and head are bf16. mxfp4
+  // occurs for experts alone, where there are any: all else is bf16 then.
   dtype random_type_of(const std::string& name) const {
+    if (random_type_ == dtype::mxfp4 && has_experts_)
+      return name.find(".mlp.experts.") != name.npos ? random_type_ : dtype::bf16;
     const bool linear = name != "model.embed_tokens.weight" && name != "lm_head.weight";
     return linear || !kernels::format_of(random_type_).wide_scales ? random_type_ : dtype::bf16;
   }
@@ -294,6 +298,7 @@ class placer {
 
   const checkpoint* from_;
   dtype random_type_;
+  bool has_experts_;
   const kernels::backend& on_;
   std::byte* base_;
   u64 offset_ = 0;
@@ -453,9 +458,14 @@ model_weights lay_out(const model_config& c, placer& place) {
   return w;
 }
 
+bool has_experts(const model_config& c) {
+  return std::ranges::any_of(c.shape.layers,
+                             [](const kernels::layer_shape& l) { return l.mlp.is_mixture(); });
+}
+
 result<weight_plan> plan(const model_config& config, const checkpoint* from, dtype type,
                          const kernels::backend& on) {
-  placer measure(from, type, on, nullptr);
+  placer measure(from, type, has_experts(config), on, nullptr);
   weight_plan out;
   out.weights = lay_out(config, measure);
   if (measure.failure()) return *measure.failure();
@@ -471,14 +481,14 @@ struct planned {
 
 result<planned> allocate(const model_config& config, const checkpoint* from, dtype type,
                          const backend_ptr& to) {
-  placer measure(from, type, *to, nullptr);
+  placer measure(from, type, has_experts(config), *to, nullptr);
   lay_out(config, measure);
   if (measure.failure()) return *measure.failure();
   kernels::buffer memory(to, measure.bytes());
   if (!memory.data())
     return make_error(errc::does_not_fit, "no memory for weights: {} bytes, {} are free", measure.bytes(),
                       to->free_bytes(to->self));
-  placer bind(from, type, *to, memory.data());
+  placer bind(from, type, has_experts(config), *to, memory.data());
   planned p{lay_out(config, bind), std::move(bind.all()), std::move(bind.orders())};
   p.weights.memory = std::move(memory);
   return p;

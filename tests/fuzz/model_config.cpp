@@ -17,7 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (id < 0 || id >= 1000) std::abort();
   const auto c = core::parse_config(text, "fuzz");
   if (!c) return 0;
+  std::uint64_t experts = 0;
   for (const kernels::layer_shape& l : c->shape.layers) {
+    const kernels::expert_router& r = l.mlp.router;
+    if (l.mlp.is_mixture() && (r.chosen < 1 || r.chosen > r.experts || r.experts > kernels::most_experts))
+      std::abort();
+    if (l.mlp.shared_gate && l.mlp.shared == 0) std::abort();
+    experts += r.experts;
     const kernels::attention_mixer& a = l.mixer;
     if (a.heads % a.kv_heads != 0 || a.head_dim % 2 != 0 || a.place >= c->shape.groups[a.group].layers)
       std::abort();
@@ -25,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         c->shape.tables[static_cast<std::size_t>(a.rotary)].frequencies.size() > a.head_dim / 2)
       std::abort();
   }
+  if (experts > 1u << 12) return 0;  // whose plan takes too long here
   // Sizes are bounded so that no sum or product overflows, however large the model claims to be.
   if (core::plan_random_weights(*c, kernels::dtype::f32, *kernels::reference_backend()).value().bytes / 4 <
       std::uint64_t{c->shape.vocab} * c->shape.hidden)

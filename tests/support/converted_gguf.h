@@ -15,15 +15,11 @@
 #include <vector>
 
 #include "core/model/load/safetensors.h"
+#include "tests/support/converted_experts.h"
 #include "tests/support/data.h"
 #include "tests/support/gguf_bytes.h"
 
 namespace weir::tests {
-
-struct float_tensor {
-  std::vector<std::uint64_t> shape;  // outermost dimension first
-  std::vector<float> values;
-};
 
 // How the converter's class for one architecture of Hugging Face differs from the plain one.
 struct gguf_rules {
@@ -42,6 +38,14 @@ class gguf_conversion {
     return found == all_rules().end() ? "" : found->second.name;
   }
 
+  static bool has_experts(const std::filesystem::path& dir) {
+    const auto config = config_of(dir);
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
+      if (const auto* v = config.if_contains(key); v && v->is_number() && v->to_number<int>() > 0)
+        return true;
+    return false;
+  }
+
   explicit gguf_conversion(const std::filesystem::path& dir) {
     const auto document = config_of(dir);
     class_ = class_of(document);
@@ -55,6 +59,7 @@ class gguf_conversion {
   gguf_writer write() {
     keep_what_has_no_key();
     write_keys();
+    for (const auto& [name, tensor] : take_experts(tensors_, is("gpt-oss"))) put(name, tensor);
     for (auto& [name, tensor] : tensors_) write_tensor(name, std::move(tensor));
     return std::move(out_);
   }
@@ -74,6 +79,7 @@ class gguf_conversion {
                        {"post_feedforward_layernorm", "post_ffw_norm"}};
     names both = behind;
     both["pre_feedforward_layernorm"] = "ffn_norm";
+    const names gated{{"post_attention_layernorm", "post_attention_norm"}};
     const names glm{{"post_self_attn_layernorm", "post_attention_norm"},
                     {"post_attention_layernorm", "ffn_norm"},
                     {"post_mlp_layernorm", "post_ffw_norm"}};
@@ -99,6 +105,14 @@ class gguf_conversion {
         {"Exaone4ForCausalLM", {"exaone4", false, false, "", behind}},
         {"Ernie4_5ForCausalLM", {"ernie4_5", false, false, "", plain}},
         {"NemotronForCausalLM", {"nemotron", false, true, "norm.weight", plain}},
+        {"MixtralForCausalLM", {"llama", true, false, "", plain}},
+        {"Qwen2MoeForCausalLM", {"qwen2moe", false, false, "", plain}},
+        {"Qwen3MoeForCausalLM", {"qwen3moe", false, false, "", plain}},
+        {"GraniteMoeForCausalLM", {"granitemoe", true, false, "", plain}},
+        {"Glm4MoeForCausalLM", {"glm4moe", false, false, "", gated}},
+        {"MiniMaxM2ForCausalLM", {"minimax-m2", false, false, "", plain}},
+        {"Ernie4_5_MoeForCausalLM", {"ernie4_5-moe", false, false, "", plain}},
+        {"GptOssForCausalLM", {"gpt-oss", false, false, "", gated}},
         {"MuseGlimmerForConditionalGeneration", {"muse-glimmer", true, true, "layernorm.weight", both}},
     };
     return all;
@@ -185,7 +199,7 @@ class gguf_conversion {
 
   void write_keys() {
     out_.text("general.architecture", rules_.name);
-    number("block_count", count("num_hidden_layers"))
+    number("block_count", count("num_hidden_layers") + count("num_nextn_predict_layers"))
         .number("context_length", count("max_position_embeddings"));
     number("embedding_length", count("hidden_size"))
         .number("feed_forward_length", count("intermediate_size"));
@@ -206,10 +220,37 @@ class gguf_conversion {
       if (find(eps)) real("attention.layer_norm_rms_epsilon", value_of(eps));
     for (const char* eps : {"layer_norm_eps", "norm_eps"})
       if (find(eps)) real("attention.layer_norm_epsilon", value_of(eps));
+    write_experts();
     write_rope();
     write_windows();
     write_scales();
     write_tokens();
+  }
+
+  // As the converters' classes do, also where a key says something else than its name: ernie's.
+  void write_experts() {
+    const auto write = [&](const char* key, std::initializer_list<const char*> configs) {
+      for (const char* config : configs)
+        if (find(config)) return void(number(key, count(config)));
+    };
+    if (class_ == "GraniteMoeHybridForCausalLM") return;
+    write("expert_count", {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
+    write("expert_used_count", {"num_experts_per_tok", "moe_k"});
+    write("expert_feed_forward_length", {"moe_intermediate_size"});
+    if (is("minimax-m2") || is("gpt-oss")) write("expert_feed_forward_length", {"intermediate_size"});
+    write("expert_shared_feed_forward_length", {"shared_expert_intermediate_size"});
+    write("expert_shared_count", {"n_shared_experts", "moe_num_shared_experts"});
+    write("leading_dense_block_count", {"first_k_dense_replace", "moe_layer_start_index"});
+    write("interleave_moe_layer_step", {"moe_layer_interval"});
+    write("expert_group_count", {"n_group"});
+    write("expert_group_used_count", {"topk_group"});
+    if (is("ernie4_5-moe"))
+      number("expert_shared_feed_forward_length", count("intermediate_size") / kv_heads());
+    if (!is("glm4moe")) return;
+    number("expert_gating_func", 2);
+    number("nextn_predict_layers", count("num_nextn_predict_layers"));
+    real("expert_weights_scale", value_of("routed_scaling_factor"));
+    out_.flag("glm4moe.expert_weights_norm", flag("norm_topk_prob"));
   }
 
   void write_rope() {
@@ -223,7 +264,7 @@ class gguf_conversion {
     if (!is("gemma2")) real("rope.freq_base", of("rope_theta"));
     if (is("gemma3")) real("rope.freq_base_swa", 10000);
     if (rules_.permutes) number("rope.dimension_count", head_dim());
-    if (is("glm4") || is("phi3") || is("nemotron"))
+    if (is("glm4") || is("phi3") || is("nemotron") || is("glm4moe") || is("minimax-m2"))
       number("rope.dimension_count", static_cast<std::uint32_t>(of("partial_rotary_factor") * head_dim()));
     if (is("command-r") || is("cohere2") || is("nemotron"))
       out_.text(rules_.name + ".rope.scaling.type", "none");
@@ -266,7 +307,7 @@ class gguf_conversion {
 
   void write_windows() {
     if (is("phi3")) number("attention.sliding_window", count("sliding_window"));
-    if (is("phi3") || !find("sliding_window")) return;
+    if (is("phi3") || count("sliding_window") == 0) return;
     number("attention.sliding_window", count("sliding_window"));
     const auto& kinds = config_.at("layer_types").as_array();
     std::string flags = raw(std::uint32_t{7}) + raw(std::uint64_t{kinds.size()});
@@ -338,12 +379,20 @@ class gguf_conversion {
     const std::string at = "blk." + layer + ".", kind = rest.substr(rest.rfind('.'));
     const std::string part = rest.substr(layer.size() + 1, rest.size() - layer.size() - 1 - kind.size());
     if (part == "shared_mlp.input_linear") return put_halves(at, t);
+    if (kind == ".sinks") return put(at + "attn_sinks.weight", t);
+    if (kind == ".e_score_correction_bias") return put(at + "exp_probs_b.bias", without_ones(std::move(t)));
+    if (part == "mlp.shared_expert_gate") t = without_ones(std::move(t));
     put(at + part_name(part) + kind, t);
     if (is("muse-glimmer") && q) {
       put(at + "attn_q_norm.weight",
           {{head_dim()}, std::vector<float>(head_dim(), static_cast<float>(value_of("qk_scale_factor")))});
       put(at + "attn_k_norm.weight", {{head_dim()}, std::vector<float>(head_dim(), 1)});
     }
+  }
+
+  static float_tensor without_ones(float_tensor t) {
+    std::erase(t.shape, 1u);
+    return t;
   }
 
   void put_halves(const std::string& at, const float_tensor& t) {
@@ -354,20 +403,32 @@ class gguf_conversion {
   }
 
   std::string part_name(const std::string& part) const {
-    static const std::map<std::string, std::string> linears{{"input_layernorm", "attn_norm"},
-                                                            {"self_attn.q_proj", "attn_q"},
-                                                            {"self_attn.k_proj", "attn_k"},
-                                                            {"self_attn.v_proj", "attn_v"},
-                                                            {"self_attn.o_proj", "attn_output"},
-                                                            {"self_attn.qkv_proj", "attn_qkv"},
-                                                            {"self_attn.gate_proj", "attn_gate"},
-                                                            {"self_attn.q_norm", "attn_q_norm"},
-                                                            {"self_attn.k_norm", "attn_k_norm"},
-                                                            {"mlp.gate_proj", "ffn_gate"},
-                                                            {"mlp.up_proj", "ffn_up"},
-                                                            {"mlp.gate_up_proj", "ffn_up"},
-                                                            {"mlp.down_proj", "ffn_down"},
-                                                            {"shared_mlp.output_linear", "ffn_down"}};
+    static const std::map<std::string, std::string> linears{
+        {"input_layernorm", "attn_norm"},
+        {"self_attn.q_proj", "attn_q"},
+        {"self_attn.k_proj", "attn_k"},
+        {"self_attn.v_proj", "attn_v"},
+        {"self_attn.o_proj", "attn_output"},
+        {"self_attn.qkv_proj", "attn_qkv"},
+        {"self_attn.gate_proj", "attn_gate"},
+        {"self_attn.q_norm", "attn_q_norm"},
+        {"self_attn.k_norm", "attn_k_norm"},
+        {"mlp.gate_proj", "ffn_gate"},
+        {"mlp.up_proj", "ffn_up"},
+        {"mlp.gate_up_proj", "ffn_up"},
+        {"mlp.down_proj", "ffn_down"},
+        {"mlp.gate", "ffn_gate_inp"},
+        {"mlp.router", "ffn_gate_inp"},
+        {"block_sparse_moe.gate", "ffn_gate_inp"},
+        {"block_sparse_moe.router.layer", "ffn_gate_inp"},
+        {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+        {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+        {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+        {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+        {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+        {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+        {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+        {"shared_mlp.output_linear", "ffn_down"}};
     const auto norm = rules_.norms.find(part);
     return norm != rules_.norms.end() ? norm->second : linears.at(part);
   }

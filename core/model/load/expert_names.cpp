@@ -7,8 +7,6 @@
 namespace weir::core {
 namespace {
 
-constexpr std::string_view layers = "model.layers.";
-
 constexpr std::array spellings{
     expert_spelling{"block_sparse_moe.gate.", "mlp.gate."},
     expert_spelling{"block_sparse_moe.router.layer.", "mlp.gate."},
@@ -20,6 +18,8 @@ constexpr std::array spellings{
     expert_spelling{"block_sparse_moe.experts.#.w2.", "mlp.experts.#.down_proj."},
     expert_spelling{"block_sparse_moe.input_linear.", "mlp.experts.gate_up_proj."},
     expert_spelling{"block_sparse_moe.output_linear.", "mlp.experts.down_proj."},
+    expert_spelling{"mlp.gate.e_score_correction_bias.bias", "mlp.gate.e_score_correction_bias"},
+    expert_spelling{"self_attn.sinks.weight", "self_attn.sinks"},
     expert_spelling{"mlp.shared_experts.", "mlp.shared_expert."},
     expert_spelling{"shared_mlp.input_linear.", "mlp.shared_expert.gate_up_proj."},
     expert_spelling{"shared_mlp.output_linear.", "mlp.shared_expert.down_proj."},
@@ -56,7 +56,7 @@ match match_of(std::string_view rest, std::string_view pattern) {
 
 }  // namespace
 
-std::optional<layer_name> parse_layer_name(std::string_view name) {
+std::optional<layer_name> parse_layer_name(std::string_view name, std::string_view layers) {
   if (!name.starts_with(layers)) return std::nullopt;
   layer_name out;
   const std::string_view rest = name.substr(layers.size());
@@ -104,11 +104,10 @@ std::string name_in_files(std::string_view name, const std::vector<const expert_
       rest = there;
       break;
     }
+  const expert_spelling* longest = nullptr;
   for (const expert_spelling* s : used)
-    if (matches(rest, s->here)) {
-      rest = respelled(rest, s->here, s->there);
-      break;
-    }
+    if (matches(rest, s->here) && (!longest || s->here.size() > longest->here.size())) longest = s;
+  if (longest) rest = respelled(rest, longest->here, longest->there);
   return std::string(front) + rest;
 }
 

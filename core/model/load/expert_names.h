@@ -26,7 +26,7 @@ struct layer_name {
   std::uint32_t layer = 0;
   std::string_view rest;
 };
-std::optional<layer_name> parse_layer_name(std::string_view name);
+std::optional<layer_name> parse_layer_name(std::string_view name, std::string_view layers = "model.layers.");
 
 // The spelling of files that a name behind the layer's number has; null: the name is as it is here.
 const expert_spelling* spelling_in_files(std::string_view rest);

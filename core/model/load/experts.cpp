@@ -238,7 +238,8 @@ std::vector<std::string> drop_draft_layers(checkpoint& all, const model_config& 
   std::vector<std::string> names;
   const std::uint64_t end = std::uint64_t{c.layers()} + c.stored.draft_layers;
   for (const auto& [name, tensor] : all.tensors()) {
-    const auto parsed = parse_layer_name(name);
+    auto parsed = parse_layer_name(name);
+    if (!parsed) parsed = parse_layer_name(name, "blk.");  // a name that only GGUF files have
     const bool behind = parsed && parsed->layer >= c.layers() && parsed->layer < end;
     const bool beside = c.stored.draft_layers > 0 && std::ranges::any_of(draft_prefixes(), [&](auto prefix) {
                           return name.starts_with(prefix);

@@ -19,6 +19,7 @@ constexpr std::array granite_numbers{
 };
 constexpr std::array cohere_numbers{gguf_number{"logit_scale", "logit_scale"}};
 constexpr std::array cohere2_numbers{gguf_number{"logit_scale", "logit_scale", if_missing::refused}};
+constexpr std::array scaled_experts{gguf_number{"expert_weights_scale", "routed_scaling_factor"}};
 constexpr std::array muse_numbers{
     gguf_number{"logit_scale", "output_multiplier", if_missing::refused},
     gguf_number{"final_logit_softcapping", "final_logit_softcapping", if_missing::refused},
@@ -44,6 +45,7 @@ constexpr std::array architectures{
     gguf_architecture{.name = "llama",
                       .family = "LlamaForCausalLM",
                       .windowed = "MistralForCausalLM",
+                      .mixture = "MixtralForCausalLM",
                       .neighbours = true,
                       .windows = gguf_windows::all_layers},
     gguf_architecture{
@@ -76,6 +78,32 @@ constexpr std::array architectures{
                       .full_every = 4},
     granite,
     called(granite, "granitehybrid"),
+    gguf_architecture{.name = "granitemoe",
+                      .family = "GraniteMoeForCausalLM",
+                      .neighbours = true,
+                      .may_not_turn = true,
+                      .numbers = granite_numbers},
+    gguf_architecture{.name = "qwen2moe",
+                      .family = "Qwen2MoeForCausalLM",
+                      .implied = R"({"norm_topk_prob":false,"qkv_bias":false})"},
+    gguf_architecture{
+        .name = "qwen3moe", .family = "Qwen3MoeForCausalLM", .implied = R"({"norm_topk_prob":true})"},
+    gguf_architecture{.name = "glm4moe",
+                      .family = "Glm4MoeForCausalLM",
+                      .part_turns = true,
+                      .may_norm_heads = true,
+                      .mlp_norm = "post_attention_norm",
+                      .numbers = scaled_experts},
+    gguf_architecture{.name = "minimax-m2", .family = "MiniMaxM2ForCausalLM", .part_turns = true},
+    // The limit of its activation has no key, and is 7 in every model.
+    gguf_architecture{.name = "gpt-oss",
+                      .family = "GptOssForCausalLM",
+                      .exact_yarn = true,
+                      .mlp_norm = "post_attention_norm",
+                      .implied = R"({"swiglu_limit":7})",
+                      .windows = gguf_windows::cycle,
+                      .window_needed = true,
+                      .full_every = 2},
     gguf_architecture{.name = "smollm3", .family = "SmolLM3ForCausalLM", .neighbours = true},
     gguf_architecture{.name = "glm4",
                       .family = "Glm4ForCausalLM",
@@ -98,6 +126,7 @@ constexpr std::array architectures{
     gguf_architecture{
         .name = "exaone4", .family = "Exaone4ForCausalLM", .windows = gguf_windows::cycle, .full_every = 4},
     gguf_architecture{.name = "ernie4_5", .family = "Ernie4_5ForCausalLM", .neighbours = true},
+    gguf_architecture{.name = "ernie4_5-moe", .family = "Ernie4_5_MoeForCausalLM", .neighbours = true},
     gguf_architecture{.name = "nemotron", .family = "NemotronForCausalLM", .part_turns = true},
     // The norms of its queries have the factor of scores as their weights.
     gguf_architecture{.name = "muse-glimmer",

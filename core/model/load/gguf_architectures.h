@@ -30,6 +30,7 @@ struct gguf_architecture {
   std::string_view name;           // general.architecture
   std::string_view family;         // a name of families.h
   std::string_view windowed = {};  // the family of a file with a window, where it is another
+  std::string_view mixture = {};   // the family of a file with experts, where it is another
   // A rotation turns neighbouring elements of a head, and not element i with i + half: the order of the rows
   // of queries and keys.
   bool neighbours = false;
@@ -37,6 +38,7 @@ struct gguf_architecture {
   bool part_turns = false;                 // rope.dimension_count may be less than a head
   bool may_norm_heads = false;             // where the files have norms of heads
   bool may_not_turn = false;               // rope.scaling.finetuned false: no layer turns
+  bool exact_yarn = false;                 // the ends of yarn's ramp are no whole pairs
   bool growing_queries = false;            // attention.temperature_scale: queries grow with the position
   std::string_view mlp_norm = "ffn_norm";  // the norm in front of the feed-forward
   std::span<const gguf_number> numbers = {};

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/model/families.h"
+#include "core/model/mixture.h"
 #include "core/shortened.h"
 
 namespace weir::core {
@@ -47,11 +48,27 @@ constexpr std::array known_keys{
     "rope.scaling.yarn_log_multiplier",
     "expert_count",
     "expert_used_count",
+    "nextn_predict_layers",
     "tensor_data_layout",
 };
 
+// The same of models with experts. How many layers are dense, and the width of the shared expert, the tensors
+// say: some writers compute these keys otherwise.
+constexpr std::array expert_keys{
+    "expert_feed_forward_length", "expert_shared_feed_forward_length",
+    "expert_shared_count",        "expert_weights_norm",
+    "expert_weights_scale",       "expert_gating_func",
+    "expert_group_count",         "expert_group_used_count",
+    "leading_dense_block_count",  "interleave_moe_layer_step",
+};
+
+bool may_have_experts(const gguf_architecture& a) {
+  return !a.mixture.empty() || find_family(a.family)->experts != mixtures::none;
+}
+
 bool knows(const gguf_architecture& a, std::string_view key) {
   if (std::ranges::find(known_keys, key) != known_keys.end()) return true;
+  if (may_have_experts(a) && std::ranges::find(expert_keys, key) != expert_keys.end()) return true;
   if (std::ranges::find(a.numbers, key, &gguf_number::key) != a.numbers.end()) return true;
   if (a.growing_queries && key == "attention.temperature_scale") return true;
   if (a.windows == gguf_windows::cycle && key == "attention.sliding_window_pattern") return true;
@@ -68,8 +85,11 @@ class config_writer {
     out_ = json::parse(a_.implied).get_object();
     write_sizes();
     write_windows();
-    const std::string_view name = window_ > 0 && !a_.windowed.empty() ? a_.windowed : a_.family;
+    const std::string_view name = experts_ > 0 && !a_.mixture.empty()   ? a_.mixture
+                                  : window_ > 0 && !a_.windowed.empty() ? a_.windowed
+                                                                        : a_.family;
     const family& f = *find_family(name);
+    if (experts_ > 0) write_experts(f);
     write_norms(f);
     write_numbers();
     out_["rope_parameters"] = gguf_rope(keys_, a_, {head_dim_, context_, f.two_tables}, tensors_, read);
@@ -101,7 +121,11 @@ class config_writer {
 
   void write_sizes() {
     const std::uint32_t hidden = required("embedding_length"), heads = required("attention.head_count");
+    const std::uint32_t drafts = keys_.count("nextn_predict_layers", most_layers).value_or(0);
     layers_ = required("block_count", most_layers);
+    if (drafts >= layers_) keys_.refuse("nextn_predict_layers", "of all layers");
+    layers_ -= std::min(drafts, layers_);
+    out_["num_nextn_predict_layers"] = drafts;
     context_ = required("context_length");
     out_["hidden_size"] = hidden;
     out_["num_attention_heads"] = heads;
@@ -114,11 +138,51 @@ class config_writer {
     out_["head_dim"] = head_dim_;
     if (keys_.count("attention.value_length", most).value_or(head_dim_) != head_dim_)
       keys_.refuse("attention.value_length", "other than key_length");
-    if (keys_.count("expert_count", most).value_or(0) > 0)
-      keys_.refuse("expert_count", "above 0, a mixture of experts,");
+    experts_ = keys_.count("expert_count", most).value_or(0);
+    if (experts_ > 0 && !may_have_experts(a_)) keys_.refuse("expert_count", "above 0, a mixture of experts,");
+    if (experts_ == 0 && find_family(a_.family)->experts == mixtures::needed) keys_.missing("expert_count");
     if (a_.wide_scale_layers > 0)
       out_["query_pre_attn_scalar"] = layers_ == a_.wide_scale_layers ? usual : head_dim_;
     write_vocabulary();
+  }
+
+  void write_experts(const family& f) {
+    for (const char* key : expert_count_keys) out_[key] = experts_;
+    out_["num_experts_per_tok"] = required("expert_used_count");
+    const bool own = f.expert_inter_key != f.inter_key;
+    if (own || keys_.find("expert_feed_forward_length"))
+      out_[f.expert_inter_key] = required("expert_feed_forward_length");
+    for (const auto& [key, config] :
+         {std::pair{"expert_group_count", "n_group"}, std::pair{"expert_group_used_count", "topk_group"}})
+      if (const auto n = keys_.count(key, most)) out_[config] = std::max(*n, 1u);
+    if (const auto norm = keys_.boolean("expert_weights_norm")) out_["norm_topk_prob"] = *norm;
+    if (const auto scale = keys_.number("expert_weights_scale"); scale && *scale != 0)
+      out_["routed_scaling_factor"] = *scale;
+    write_scores(f);
+    write_dense_layers();
+  }
+
+  // 1 and 3 are the softmax, of all experts and of the chosen ones; 2 is the sigmoid.
+  void write_scores(const family& f) {
+    constexpr std::string_view key = "expert_gating_func";
+    const std::uint32_t said = keys_.count(key, most).value_or(0);
+    if (said > 3 || (said != 0 && f.sigmoid_router != (said == 2)))
+      keys_.refuse(key, fmt::format("{} in {}", said, a_.name));
+  }
+
+  // Layers without a router are dense. The tensors of a layer tell the width of its shared expert.
+  void write_dense_layers() {
+    json::array dense;
+    std::uint64_t shared = 0;
+    for (std::uint32_t i = 0; i < layers_; ++i) {
+      if (!tensors_.contains(fmt::format("blk.{}.ffn_gate_inp.weight", i))) dense.push_back(i);
+      const auto up = tensors_.find(fmt::format("blk.{}.ffn_up_shexp.weight", i));
+      if (up != tensors_.end() && up->second.shape.size() == 2) shared = up->second.shape[0];
+    }
+    out_["mlp_only_layers"] = std::move(dense);
+    out_["first_k_dense_replace"] = 0;
+    out_["moe_layer_start_index"] = 0;
+    out_["shared_expert_intermediate_size"] = shared;
   }
 
   void write_vocabulary() {
@@ -192,7 +256,7 @@ class config_writer {
   const gguf_architecture& a_;
   const tensor_map& tensors_;
   json::object out_;
-  std::uint32_t layers_ = 0, head_dim_ = 0, context_ = 0, window_ = 0;
+  std::uint32_t layers_ = 0, head_dim_ = 0, context_ = 0, window_ = 0, experts_ = 0;
 };
 
 constexpr std::array stop_keys{"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
@@ -233,6 +297,7 @@ stored_form gguf_form(stored_form s, const gguf_architecture& a, const tensor_ma
   s.side_by_side = a.neighbours;
   s.plus_one = false;
   s.weightless_heads = false;
+  s.inputs_first = false;
   s.qkv_bias |= tensors.contains("blk.0.attn_q.bias") || tensors.contains("blk.0.attn_qkv.bias");
   s.out_bias |= tensors.contains("blk.0.attn_output.bias");
   s.mlp_bias |= tensors.contains("blk.0.ffn_down.bias");

@@ -17,11 +17,27 @@ constexpr std::array whole{
     pair{"output.weight", "lm_head.weight"},
 };
 constexpr std::array everywhere{
-    pair{"attn_q", "self_attn.q_proj"},       pair{"attn_k", "self_attn.k_proj"},
-    pair{"attn_v", "self_attn.v_proj"},       pair{"attn_qkv", "self_attn.qkv_proj"},
-    pair{"attn_gate", "self_attn.gate_proj"}, pair{"attn_output", "self_attn.o_proj"},
-    pair{"attn_q_norm", "self_attn.q_norm"},  pair{"attn_k_norm", "self_attn.k_norm"},
-    pair{"ffn_gate", "mlp.gate_proj"},        pair{"ffn_down", "mlp.down_proj"},
+    pair{"attn_q", "self_attn.q_proj"},
+    pair{"attn_k", "self_attn.k_proj"},
+    pair{"attn_v", "self_attn.v_proj"},
+    pair{"attn_qkv", "self_attn.qkv_proj"},
+    pair{"attn_gate", "self_attn.gate_proj"},
+    pair{"attn_output", "self_attn.o_proj"},
+    pair{"attn_q_norm", "self_attn.q_norm"},
+    pair{"attn_k_norm", "self_attn.k_norm"},
+    pair{"ffn_gate", "mlp.gate_proj"},
+    pair{"ffn_down", "mlp.down_proj"},
+    pair{"attn_sinks", "self_attn.sinks"},
+    pair{"ffn_gate_inp", "mlp.gate"},
+    pair{"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    pair{"ffn_gate_exps", "mlp.experts.gate_proj"},
+    pair{"ffn_up_exps", "mlp.experts.up_proj"},
+    pair{"ffn_gate_up_exps", "mlp.experts.gate_up_proj"},
+    pair{"ffn_down_exps", "mlp.experts.down_proj"},
+    pair{"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+    pair{"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+    pair{"ffn_down_shexp", "mlp.shared_expert.down_proj"},
+    pair{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
 };
 
 // "PREFIX" + layer + "." + part + "." + kind, with the part spelled otherwise.

@@ -88,6 +88,7 @@ class rope_writer {
                                       std::pair{"rope.scaling.yarn_beta_slow", "beta_slow"},
                                       std::pair{"rope.scaling.yarn_attn_factor", "attention_factor"}})
       if (const auto x = in_.number(key)) out[config] = *x;
+    if (a_.exact_yarn) out["truncate"] = false;
     if (const double scale = in_.number("rope.scaling.yarn_log_multiplier").value_or(0); scale != 0) {
       out["mscale"] = 1;
       out["mscale_all_dim"] = scale;

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "core/model/decoder_model.h"
 #include "core/model/load.h"
 #include "tests/support/drive.h"
 
@@ -22,6 +23,34 @@ TEST_CASE("random models have the shapes that their names promise") {
   CHECK(bytes("llama-3.1-8b:bf16") == Approx(16.0605e9).epsilon(0.001));
   CHECK(bytes("llama-3.1-70b:bf16") == Approx(141.107e9).epsilon(0.001));
   CHECK(bytes("gemma-3-12b:bf16") == Approx(23.5327e9).epsilon(0.001));
+  CHECK(bytes("qwen3-30b-a3b:bf16") == Approx(61.1e9).epsilon(0.005));
+  CHECK(bytes("gpt-oss-20b:bf16") == Approx(41.8e9).epsilon(0.005));
+}
+
+TEST_CASE("a random gpt-oss of mxfp4 has experts of mxfp4 and all else in bf16, as it is published") {
+  const auto m = parse_random_model("gpt-oss-20b:mxfp4", 4096).value();
+  const auto plan = plan_random_weights(m.config, m.type, *kernels::reference_backend()).value();
+  const auto& layer = plan.weights.layers[0];
+  CHECK(layer.experts.gate_up.first.type == kernels::dtype::mxfp4);
+  CHECK(layer.experts.down.first.type == kernels::dtype::mxfp4);
+  CHECK(layer.qkv.w.type == kernels::dtype::bf16);
+  CHECK(plan.weights.head.type == kernels::dtype::bf16);
+  CHECK(static_cast<double>(plan.bytes) == Approx(13.8e9).epsilon(0.01));
+  CHECK_THAT(parse_random_model("gpt-oss-20b:q4_k", 100).error().message,
+             Contains("rows of 2880 weights") && Contains("q4_k"));
+}
+
+TEST_CASE("a step of few rows reads the experts that its rows choose, and one of many rows nearly all") {
+  random_model m = parse_random_model("tiny-moe-200m:bf16", 64).value();
+  set_layers(m.config, 2, m.config.shape.layers.front());
+  m.config.shape.vocab = 300;
+  const auto made = make_random_model(m, kernels::reference_backend()).value();
+  const auto& model = static_cast<const decoder_model&>(*made.weights);
+  const std::uint64_t all = model.weights_of_a_step().size(), expert = 3 * 256 * 768 * 2;
+  CHECK(all - model.bytes_of_a_step(1) == 2 * 28 * expert);  // 4 of 32 in each of two layers
+  CHECK(all - model.bytes_of_a_step(1000) < expert);
+  CHECK(model.bytes_of_a_step(8) > model.bytes_of_a_step(4));
+  CHECK(model.linear_type() == kernels::dtype::bf16);
 }
 
 TEST_CASE("a random Gemma has its family's layers") {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/model/config.h"
+#include "core/model/load/experts.h"
 #include "core/model/load/fill.h"
 #include "core/model/load/quantised.h"
 #include "core/model/load/safetensors.h"
@@ -85,6 +86,9 @@ std::vector<kernels::matrix> matrices_of(const model_weights& w) {
       all.push_back(each->w);
       all.insert(all.end(), each->rest.begin(), each->rest.end());
     }
+  for (const layer_weights& l : w.layers)
+    for (const kernels::expert_matrices* each : {&l.experts.gate_up, &l.experts.down})
+      for (std::uint32_t e = 0; e < each->count; ++e) all.push_back(each->of(e));
   return all;
 }
 
@@ -117,6 +121,35 @@ TEST_CASE("quantised directories reach a device that packs their codes with the 
   }
 }
 
+TEST_CASE("experts reach a device that uploads slices with the weights that hosts have") {
+  const auto folders = data_folders("models-families", "reference.json");
+  if (folders.empty()) WARN("no models of further families below " << data_dir());
+  std::size_t parts = 0, checked = 0;
+  for (const auto& dir : folders) {
+    const auto config = parse_config(read_file(dir / "config.json"), "config.json");
+    if (!config || !config->shape.layers.back().mlp.is_mixture()) continue;
+    CAPTURE(dir.filename());
+    auto files = open_safetensors(dir.string()).value();
+    REQUIRE(arrange_experts(files, *config).has_value());
+    const auto wanted = load_weights(*config, files, kernels::reference_backend(), {}).value();
+    packing_backend device;
+    std::uint64_t last = 0, total = 1;
+    const auto got =
+        load_weights(*config, files, device.backend(), [&](std::uint64_t done, std::uint64_t of) {
+          last = done;
+          total = of;
+        }).value();
+    CHECK(last == total);
+    const auto a = matrices_of(wanted), b = matrices_of(got);
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+      CHECK((a[i].bytes() == b[i].bytes() && std::memcmp(a[i].data, b[i].data, a[i].bytes()) == 0));
+    parts += device.parts;
+    ++checked;
+  }
+  CHECK((folders.empty() || (checked == 9 && parts > 0)));
+}
+
 TEST_CASE("a part that is larger than what a device packs at once is refused before it is read") {
   // Rows so wide that a few of them are over the limit: one part, whatever size is asked for.
   struct wide_tensor final : converted_tensor {
@@ -137,7 +170,8 @@ TEST_CASE("a part that is larger than what a device packs at once is refused bef
   one.weight = true;
   one.pieces = {{std::uint64_t{8} << 23, &wide}};
   packing_backend device;
-  const auto loaded = upload_slices({one}, checkpoint(), device.backend(), [](std::uint64_t) {}, 1, 4u << 20);
+  const auto loaded = upload_slices(
+      {one}, checkpoint(), device.backend(), [](std::uint64_t) {}, 1, 4u << 20);
   REQUIRE(!loaded);
   CHECK(loaded.error().code == errc::not_supported);
   CHECK_THAT(loaded.error().message, Catch::Contains("rows of 8388608 columns"));
