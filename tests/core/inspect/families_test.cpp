@@ -149,7 +149,7 @@ TEST_CASE("inspect families: each is described, or refused by what it has that i
     CHECK(m.sizes.heads == 4);
     CHECK(m.sizes.kv_heads == 2);
     CHECK(m.sizes.head_dim == 16);
-    CHECK(m.sizes.inter == 128);
+    CHECK(m.sizes.inter == (f.more == experts ? 32 : 128));  // of the first layer
     CHECK(m.sizes.vocab == 258);
     CHECK(m.sizes.context == 512);
     if (f.more == latent) CHECK(m.keys.at("kv_lora_rank") == 32);

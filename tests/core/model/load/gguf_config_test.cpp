@@ -111,6 +111,7 @@ TEST_CASE("every architecture's row names families that there are") {
     REQUIRE(a);
     CHECK(find_family(a->family));
     CHECK((a->windowed.empty() || find_family(a->windowed)));
+    CHECK((a->mixture.empty() || find_family(a->mixture)));
     ++count;
     at = end + 2;
   }
