@@ -43,41 +43,41 @@ json::object json_of(const model_sizes& s) {
   return out;
 }
 
-json::value experts_of(const kernels::feed_forward& mlp) {
-  if (!mlp.is_mixture()) return nullptr;
+json::object experts_of(const kernels::feed_forward& mlp) {
   const kernels::expert_router& r = mlp.router;
-  return json::object{{"count", r.experts},
-                      {"used", r.chosen},
-                      {"scores", r.sigmoid ? "sigmoid" : "softmax"},
-                      {"choice_bias", r.choice_bias},
-                      {"renormalised", r.renormalised},
-                      {"factor", as_written(r.factor)},
-                      {"limit", as_written(mlp.limit)},
-                      {"shared", mlp.shared},
-                      {"shared_gate", mlp.shared_gate}};
+  return {{"count", r.experts},
+          {"used", r.chosen},
+          {"scores", r.sigmoid ? "sigmoid" : "softmax"},
+          {"choice_bias", r.choice_bias},
+          {"renormalised", r.renormalised},
+          {"factor", as_written(r.factor)},
+          {"limit", as_written(mlp.limit)},
+          {"shared", mlp.shared},
+          {"shared_gate", mlp.shared_gate}};
 }
 
 json::object json_of(const layer_kind& k) {
   const auto& a = k.shape.mixer;
-  return {{"count", k.at.size()},
-          {"first", k.at.front()},
-          {"window", a.rule.window},
-          {"rope", a.rotary},
-          {"heads", a.heads},
-          {"kv_heads", a.kv_heads},
-          {"head_dim", a.head_dim},
-          {"head_norms", name_of(a.norms)},
-          {"gated_attention", a.gated},
-          {"score_scale", as_written(a.rule.scale)},
-          {"score_cap", as_written(a.rule.cap)},
-          {"score_growth", as_written(a.rule.growth)},
-          {"inter", k.shape.mlp.inter},
-          {"activation", name_of(k.shape.mlp.kind)},
-          {"gated", k.shape.mlp.gated},
-          {"sinks", a.sinks},
-          {"experts", experts_of(k.shape.mlp)},
-          {"norms", name_of(k.shape.norms)},
-          {"branch_factor", as_written(k.shape.branch_factor)}};
+  json::object out{{"count", k.at.size()},
+                   {"first", k.at.front()},
+                   {"window", a.rule.window},
+                   {"rope", a.rotary},
+                   {"heads", a.heads},
+                   {"kv_heads", a.kv_heads},
+                   {"head_dim", a.head_dim},
+                   {"head_norms", name_of(a.norms)},
+                   {"gated_attention", a.gated},
+                   {"score_scale", as_written(a.rule.scale)},
+                   {"score_cap", as_written(a.rule.cap)},
+                   {"score_growth", as_written(a.rule.growth)},
+                   {"inter", k.shape.mlp.inter},
+                   {"activation", name_of(k.shape.mlp.kind)},
+                   {"gated", k.shape.mlp.gated},
+                   {"norms", name_of(k.shape.norms)},
+                   {"branch_factor", as_written(k.shape.branch_factor)}};
+  if (a.sinks) out["sinks"] = true;
+  if (k.shape.mlp.is_mixture()) out["experts"] = experts_of(k.shape.mlp);
+  return out;
 }
 
 json::array ropes_of(const model_config& c) {

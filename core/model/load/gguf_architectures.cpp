@@ -19,7 +19,6 @@ constexpr std::array granite_numbers{
 };
 constexpr std::array cohere_numbers{gguf_number{"logit_scale", "logit_scale"}};
 constexpr std::array cohere2_numbers{gguf_number{"logit_scale", "logit_scale", if_missing::refused}};
-constexpr std::array scaled_experts{gguf_number{"expert_weights_scale", "routed_scaling_factor"}};
 constexpr std::array muse_numbers{
     gguf_number{"logit_scale", "output_multiplier", if_missing::refused},
     gguf_number{"final_logit_softcapping", "final_logit_softcapping", if_missing::refused},
@@ -92,8 +91,7 @@ constexpr std::array architectures{
                       .family = "Glm4MoeForCausalLM",
                       .part_turns = true,
                       .may_norm_heads = true,
-                      .mlp_norm = "post_attention_norm",
-                      .numbers = scaled_experts},
+                      .mlp_norm = "post_attention_norm"},
     gguf_architecture{.name = "minimax-m2", .family = "MiniMaxM2ForCausalLM", .part_turns = true},
     // The limit of its activation has no key, and is 7 in every model.
     gguf_architecture{.name = "gpt-oss",

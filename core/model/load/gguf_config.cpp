@@ -123,7 +123,7 @@ class config_writer {
     const std::uint32_t hidden = required("embedding_length"), heads = required("attention.head_count");
     const std::uint32_t drafts = keys_.count("nextn_predict_layers", most_layers).value_or(0);
     layers_ = required("block_count", most_layers);
-    if (drafts >= layers_) keys_.refuse("nextn_predict_layers", "of all layers");
+    if (drafts > 0 && drafts >= layers_) keys_.refuse("nextn_predict_layers", "of all layers");
     layers_ -= std::min(drafts, layers_);
     out_["num_nextn_predict_layers"] = drafts;
     context_ = required("context_length");

@@ -332,6 +332,51 @@ TEST_CASE("layers that draft tokens are passed over, and a note says so") {
   CHECK_THAT(toy(o, tensors).refusal(), Contains("model.layers.3.eh_proj.weight"));
 }
 
+namespace {
+
+// Puts the tensors of gptq, with 4 bits and zeros in them, in the place of a plain linear. `scattered`: the
+// inputs of a group are not consecutive.
+void quantise(std::vector<tests::toy_tensor>& all, const std::string& linear, bool scattered) {
+  auto& plain = named(all, linear + ".weight");
+  const std::uint64_t outputs = plain.shape[0], inputs = plain.shape[1], groups = inputs / 32;
+  plain = {linear + ".qweight", "I32", {inputs / 8, outputs}, std::string(inputs / 8 * outputs * 4, '\0')};
+  all.push_back(
+      {linear + ".qzeros", "I32", {groups, outputs / 8}, std::string(groups * outputs / 8 * 4, '\0')});
+  all.push_back({linear + ".scales", "F16", {groups, outputs}, std::string(groups * outputs * 2, '\0')});
+  tests::toy_tensor order{linear + ".g_idx", "I32", {inputs}, std::string(inputs * 4, '\0')};
+  for (std::uint64_t k = 0; k < inputs; ++k)
+    order.bytes[k * 4] = static_cast<char>(scattered ? k % groups : k / 32);
+  all.push_back(std::move(order));
+}
+
+// A toy whose linears with a name of this end, in all layers and experts, are of gptq.
+std::string quantised_refusal(const std::vector<std::string>& ends, bool scattered) {
+  auto o = qwen_options();
+  o.hidden = 64;
+  o.config["quantization_config"] =
+      json::object{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"desc_act", true}};
+  auto tensors = toy_mixture(o);
+  std::vector<std::string> names;
+  for (const auto& t : tensors)
+    for (const std::string& end : ends)
+      if (t.name.ends_with(end + ".weight") && t.name.find(".experts.") != t.name.npos)
+        names.push_back(t.name.substr(0, t.name.size() - 7));
+  for (const std::string& name : names) quantise(tensors, name, scattered);
+  return toy(o, tensors).refusal();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "experts of quantised directories are read, except for those with an order of inputs of their own") {
+  CHECK(quantised_refusal({"gate_proj", "up_proj", "down_proj"}, false) == "accepted");
+  CHECK_THAT(quantised_refusal({"gate_proj", "up_proj", "down_proj"}, true),
+             Contains("'model.layers.0.mlp.experts.0.gate_proj.weight'") && Contains("another order"));
+  CHECK_THAT(quantised_refusal({"up_proj"}, false),
+             Contains("'model.layers.0.mlp.experts.0.gate_proj.weight'") &&
+                 Contains("experts.0.up_proj.weight'") && Contains("types f32 and int4"));
+}
+
 TEST_CASE("a device without operations for experts refuses a mixture by its name") {
   const auto o = qwen_options();
   const toy t(o, toy_mixture(o));

@@ -111,10 +111,11 @@ TEST_CASE("every architecture's row names families that there are") {
     REQUIRE(a);
     CHECK(find_family(a->family));
     CHECK((a->windowed.empty() || find_family(a->windowed)));
+    CHECK((a->mixture.empty() || find_family(a->mixture)));
     ++count;
     at = end + 2;
   }
-  CHECK(count == 19);
+  CHECK(count == 26);
   CHECK(!find_gguf_architecture("mamba2"));
 }
 

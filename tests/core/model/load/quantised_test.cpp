@@ -64,7 +64,6 @@ struct refused_case {
 };
 constexpr refused_case refused_cases[] = {{"ct-nvfp4", "nvfp4-pack-quantized"},
                                           {"exl3-4-mcg", "quant_method 'exl3'"},
-                                          {"gpt-oss-mxfp4", "quant_method 'mxfp4'"},
                                           {"modelopt-nvfp4", "quant_algo 'NVFP4'"}};
 
 std::filesystem::path folder(const char* name) { return tests::data_dir() / "quant" / name; }
