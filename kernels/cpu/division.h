@@ -24,6 +24,16 @@ constexpr std::size_t start_of(std::size_t i, std::size_t count, std::size_t par
   return i * count / parts;
 }
 
+// The first row of block `i`, where `rows` rows are cut into blocks of at most path.most_rows. Blocks are
+// even. Those of quantised weights are full, but for the last one: their loops exist for full groups of rows
+// and for four, two and one, and a block of one row less than a full one would go over its weights three
+// times.
+inline std::size_t first_row_of(std::size_t i, std::size_t rows, const product_path& path,
+                                dtype type) noexcept {
+  if (!is_plain(type)) return std::min(rows, i * path.most_rows);
+  return start_of(i, rows, divide_up(rows, path.most_rows));
+}
+
 // Bytes of a chunk of weights, which stays in the L2 cache beside the rows: half of the cache, but at least
 // 256 KiB and at most 1 MiB.
 inline std::size_t chunk_bytes() {

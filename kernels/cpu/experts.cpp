@@ -70,8 +70,8 @@ void expert_products::cut_into_blocks(const job& j) {
     const std::uint32_t rows = ends_[e] - first;
     const std::size_t blocks = divide_up(rows, j.path.most_rows);
     for (std::size_t b = 0; b < blocks; ++b) {
-      const auto from = static_cast<std::uint32_t>(start_of(b, rows, blocks));
-      const auto to = static_cast<std::uint32_t>(start_of(b + 1, rows, blocks));
+      const auto from = static_cast<std::uint32_t>(first_row_of(b, rows, j.path, j.op.w.first.type));
+      const auto to = static_cast<std::uint32_t>(first_row_of(b + 1, rows, j.path, j.op.w.first.type));
       blocks_.push_back({e, first + from, to - from});
     }
     first = ends_[e];

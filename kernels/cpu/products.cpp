@@ -30,7 +30,7 @@ struct products::job {
     slice = slice_of(path, op.w.type, blocks);
   }
 
-  std::size_t first_row(std::size_t block) const { return start_of(block, rows, blocks); }
+  std::size_t first_row(std::size_t block) const { return first_row_of(block, rows, path, op.w.type); }
   std::size_t first_panel(std::size_t share) const { return start_of(share, panels, parts); }
   const std::byte* panel(std::size_t i) const {
     return static_cast<const std::byte*>(op.w.data) + i * panel_size;
