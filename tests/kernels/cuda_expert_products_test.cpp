@@ -382,7 +382,7 @@ TEST_CASE("cuda: what experts make is added to the stream in front of the next n
     for (const element e : out.back()) got.push_back(number(dtype::bf16, e));
     CAPTURE(round, rows, width, chosen);
     CHECK(worst_difference(wanted, dx.back()) <= 1e-6);
-    CHECK(worst_difference(normed, got) <= 3e-3);
+    CHECK(worst_difference(normed, got) <= 4.2e-3);
     CHECK(d->fault == "");
   }
 }
