@@ -350,6 +350,9 @@ std::vector<bool> read_turning(json_reader& in, const family& f, std::uint32_t l
 void read_experts(json_reader& in, const family& f, model_config& c, const kernels::feed_forward& dense) {
   const auto mixture = read_mixture(in, f, dense, c.shape.hidden);
   if (!mixture) return;
+  if (const auto said = in.number("swiglu_limit"); said && *said != double{mixture->limit})
+    c.notes.push_back(fmt::format("swiglu_limit is {}, and every model of {} is computed with {}", *said,
+                                  f.architecture, mixture->limit));
   const auto sparse = read_sparse_layers(in, c.layers());
   for (std::uint32_t i = 0; i < c.layers(); ++i)
     if (sparse[i]) c.shape.layers[i].mlp = *mixture;

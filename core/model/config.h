@@ -46,6 +46,7 @@ struct model_config {
   std::vector<token_id> stop_ids;  // eos_token_id, which generation_config.json overrides
   token_id bos = -1;               // -1: none
   quant_config quantised;          // how the linears of a directory are stored
+  std::vector<std::string> notes;  // what the file says and nothing is computed with, in sentences
 
   std::uint32_t layers() const noexcept { return static_cast<std::uint32_t>(shape.layers.size()); }
 };

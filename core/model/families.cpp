@@ -34,7 +34,7 @@ constexpr std::string_view gpt_oss_defaults =
     R"({"num_hidden_layers":36,"num_local_experts":128,"num_experts_per_tok":4,"vocab_size":201088,
         "hidden_size":2880,"intermediate_size":2880,"head_dim":64,"num_attention_heads":64,
         "num_key_value_heads":8,"sliding_window":128,"rms_norm_eps":1e-5,"attention_bias":true,
-        "max_position_embeddings":131072,"rope_theta":150000,"swiglu_limit":7,
+        "max_position_embeddings":131072,"rope_theta":150000,
         "rope_scaling":{"rope_type":"yarn","factor":32,"beta_fast":32,"beta_slow":1,"truncate":false,
                         "original_max_position_embeddings":4096}})";
 constexpr std::string_view granite_keys =

@@ -48,6 +48,7 @@ result<opened_model> open_directory(const std::string& dir) {
   if (!weights) return weights.error();
   auto notes = strip_wrapper(*weights, *find_family(config->architecture));
   if (!notes) return in_model(dir, notes.error());
+  std::ranges::copy(config->notes, std::back_inserter(*notes));
   std::ranges::move(drop_draft_layers(*weights, *config), std::back_inserter(*notes));
   if (const auto joined = join_quantised(*weights, *config); !joined) return in_model(dir, joined.error());
   if (const auto arranged = arrange_experts(*weights, *config); !arranged)

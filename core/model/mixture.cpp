@@ -11,7 +11,10 @@ namespace {
 using kernels::feed_forward;
 
 constexpr std::uint32_t most_layers = 1024;
-constexpr double alpha = 1.702;  // of activation::clamped
+// Of activation::clamped. Implementations of gpt-oss have both as constants: files whose swiglu_limit is
+// another number are computed with this one, as transformers computes them.
+constexpr double alpha = 1.702;
+constexpr float limit = 7;
 
 constexpr std::array chosen_keys{"num_experts_per_tok", "moe_k", "experts_per_token"};
 constexpr std::array shared_keys{"n_shared_experts", "moe_num_shared_experts"};
@@ -112,9 +115,9 @@ float read_limit(json_reader& in, const family& f) {
   }
   if (in.number("swiglu_alpha").value_or(alpha) != alpha)
     not_supported(in, fmt::format("swiglu_alpha other than {}", alpha));
-  const double limit = in.number("swiglu_limit").value_or(0);
-  if (!(limit > 0 && limit < 1e9)) bad(in, "'swiglu_limit' must be above 0 and below 1e9");
-  return static_cast<float>(limit);
+  if (const double said = in.number("swiglu_limit").value_or(limit); !(said > 0 && said < 1e9))
+    bad(in, "'swiglu_limit' must be above 0 and below 1e9");
+  return limit;
 }
 
 // The layers of a list are dense.
@@ -140,11 +143,11 @@ bool has_key(const family& f, std::string_view key) {
 std::optional<feed_forward> read_mixture(json_reader& in, const family& f, const feed_forward& dense,
                                          std::uint32_t hidden) {
   const std::uint32_t experts = read_experts(in, f);
-  const float limit = read_limit(in, f);
+  const float bound = read_limit(in, f);
   if (experts == 0) return std::nullopt;
   feed_forward m = dense;
   m.router = read_router(in, f, experts);
-  m.limit = limit;
+  m.limit = bound;
   m.inter = in.required_count(f.expert_inter_key, max_size).value_or(1);
   for (const std::uint64_t side : {hidden, m.inter})
     if (side * experts > max_size)

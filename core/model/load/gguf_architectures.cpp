@@ -93,12 +93,10 @@ constexpr std::array architectures{
                       .may_norm_heads = true,
                       .mlp_norm = "post_attention_norm"},
     gguf_architecture{.name = "minimax-m2", .family = "MiniMaxM2ForCausalLM", .part_turns = true},
-    // The limit of its activation has no key, and is 7 in every model.
     gguf_architecture{.name = "gpt-oss",
                       .family = "GptOssForCausalLM",
                       .exact_yarn = true,
                       .mlp_norm = "post_attention_norm",
-                      .implied = R"({"swiglu_limit":7})",
                       .windows = gguf_windows::cycle,
                       .window_needed = true,
                       .full_every = 2},

@@ -171,7 +171,11 @@ TEST_CASE("a gpt-oss has sinks, a limit, biases and its family's defaults") {
   CHECK((c->shape.layers[0].mixer.rule.window == 128 && c->shape.layers[1].mixer.rule.window == 0));
   CHECK((c->stored.router_bias && c->stored.expert_bias && c->stored.inputs_first));
   CHECK((c->ropes[0].type == rope_type::yarn && !c->ropes[0].truncate));
-  CHECK(last_mlp(parse("GptOssForCausalLM", {{"swiglu_limit", 4}})).limit == 4);
+  CHECK(c->notes.empty());
+  const auto other = parse("GptOssForCausalLM", {{"swiglu_limit", 4}});
+  CHECK(last_mlp(other).limit == 7);  // as transformers, which does not read the key
+  REQUIRE(other->notes.size() == 1);
+  CHECK_THAT(other->notes[0], Contains("swiglu_limit is 4") && Contains("computed with 7"));
 }
 
 TEST_CASE("a wrong value of a mixture's key is refused by the key's name") {

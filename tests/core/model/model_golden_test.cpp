@@ -108,26 +108,12 @@ bool is_mixture(std::string_view name) {
   return false;
 }
 
-// transformers computes gpt-oss with a limit of 7, whatever the config says, and the configs of the tiny
-// models say 4. They are loaded with 7, which their references are of.
-void check_limited(const std::filesystem::path& dir, const std::string& device) {
-  const tests::temporary_dir to;
-  for (const auto& each : std::filesystem::directory_iterator(dir))
-    std::filesystem::copy(each.path(), to / each.path().filename().string());
-  auto config = boost::json::parse(tests::read_file(dir / "config.json")).as_object();
-  config["swiglu_limit"] = 7;
-  tests::write_file(to / "config.json", boost::json::serialize(config));
-  check_model(std::filesystem::path(to / "config.json").parent_path(), dir, device, false,
-              std::span(all_chunks).first(2));
-}
-
 void check_family(const std::filesystem::path& dir, const std::string& device) {
   const std::string name = dir.filename().string();
   CAPTURE(name);
   if (name == "phi3-longrope-switch") return check_switched(dir, device);
   const auto backend = make_backend(device, 1).value();
   const bool served = !comes_later(name) && (!is_mixture(name) || backend->do_route);
-  if (served && name.starts_with("gpt-oss")) return check_limited(dir, device);
   if (served) return check_model(dir, dir, device, false, std::span(all_chunks).first(2));
   const auto refused = inspect_model(dir.string(), *backend);
   REQUIRE(!refused);
