@@ -23,13 +23,6 @@ constexpr std::uint32_t default_window = 4096, default_max_window_layers = 28, m
 // Keys that stand outside of text_config in some files and inside in others.
 constexpr std::array outer_keys{"tie_word_embeddings", "eos_token_id", "bos_token_id", "quantization_config"};
 
-void not_supported(json_reader& in, std::string_view thing) {
-  in.fail(errc::not_supported, fmt::format("{}: {} is not supported yet", in.what(), thing));
-}
-void bad(json_reader& in, std::string_view what) {
-  in.fail(errc::bad_file, fmt::format("{}: {}", in.what(), what));
-}
-
 const family* read_family(json_reader& in, model_config& c) {
   const json::value* names = in.find("architectures");
   const bool one =

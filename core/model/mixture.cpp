@@ -21,13 +21,6 @@ constexpr std::array shared_keys{"n_shared_experts", "moe_num_shared_experts"};
 constexpr std::array shared_width_keys{"shared_expert_intermediate_size", "shared_intermediate_size"};
 constexpr std::array draft_keys{"num_nextn_predict_layers", "num_mtp_modules"};
 
-void not_supported(json_reader& in, std::string_view thing) {
-  in.fail(errc::not_supported, fmt::format("{}: {} is not supported yet", in.what(), thing));
-}
-void bad(json_reader& in, std::string_view what) {
-  in.fail(errc::bad_file, fmt::format("{}: {}", in.what(), what));
-}
-
 // The first of some keys that the config has; null: it has none of them.
 template <std::size_t n>
 const char* key_among(const json_reader& in, const std::array<const char*, n>& keys) {

@@ -30,10 +30,6 @@ constexpr std::array types{
 };
 constexpr std::size_t most_divisors = 512;  // pairs of the largest head
 
-void bad(json_reader& in, std::string_view what) {
-  in.fail(errc::bad_file, fmt::format("{}: {}", in.what(), what));
-}
-
 void read_factor(json_reader& in, rope_config& rope) {
   rope.factor = in.number("factor").value_or(rope.factor);
   if (!(rope.factor >= 1)) bad(in, "'factor' must be at least 1");

@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint32_t most_columns = 1u << 24;
 
-void not_supported(json_reader& in, std::string_view thing) {
-  in.fail(errc::not_supported, fmt::format("{}: {} is not supported yet", in.what(), thing));
-}
-
 // Refuses any text but `only` in a member that may be missing.
 void expect(json_reader& in, const char* key, std::string_view only) {
   if (const auto said = in.text(key); said && *said != only)

@@ -70,4 +70,12 @@ void json_reader::fail_type(std::string_view key, std::string_view wanted) {
   fail(errc::bad_file, fmt::format("{}: '{}' must be {}, not {}", what_, key, wanted, found));
 }
 
+void not_supported(json_reader& in, std::string_view thing) {
+  in.fail(errc::not_supported, fmt::format("{}: {} is not supported yet", in.what(), thing));
+}
+
+void bad(json_reader& in, std::string_view what) {
+  in.fail(errc::bad_file, fmt::format("{}: {}", in.what(), what));
+}
+
 }  // namespace weir::core

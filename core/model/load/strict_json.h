@@ -51,4 +51,8 @@ class json_reader {
   std::optional<error> failure_;
 };
 
+// Errors of what is read: a thing that is not supported, and one that is wrong.
+void not_supported(json_reader& in, std::string_view thing);
+void bad(json_reader& in, std::string_view what);
+
 }  // namespace weir::core
