@@ -7,7 +7,7 @@
 #include "kernels/cuda/experts/experts.h"
 #include "kernels/cuda/experts/route.h"
 #include "kernels/cuda/layers.h"
-#include "tests/kernels/expert_data.h"
+#include "tests/kernels/device_experts.h"
 #include "tests/kernels/on_device.h"
 #include "tests/support/seed.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "tests/kernels/expert_data.h"
+#include "tests/kernels/device_experts.h"
 #include "tests/kernels/on_device.h"
 #include "tests/support/seed.h"
 

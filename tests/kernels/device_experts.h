@@ -1,4 +1,4 @@
-// expert_data.h — for tests of mixtures of experts on a device: matrices of experts of any type, on the host
+// device_experts.h — for tests of mixtures of experts on a device: matrices of experts of any type, on the host
 // and packed on the device, and the experts of slots.
 #pragma once
 
