@@ -87,7 +87,7 @@ struct scene {
 };
 
 scene random_scene(rng& r, const std::shared_ptr<const backend>& b, dtype type, dtype weights,
-                   std::uint32_t slots, std::uint32_t share, histogram how) {
+                   std::uint32_t slots, std::uint32_t share, slot_histogram how) {
   const std::uint32_t experts = pick(r, 1, 24), n = 16 * pick(r, 1, 20);
   const std::uint32_t block = facts(weights).block_weights;
   const std::uint32_t k = is_plain(weights) ? 8 * pick(r, 1, 60) : block * pick(r, 1, block == 32 ? 19 : 3);
@@ -183,7 +183,7 @@ TEST_CASE("cuda: slots are put in the order of their experts, and in tiles, for 
   for (int round = 0; round < 40; ++round) {
     const std::uint32_t counts[] = {1, 8, 31, 128, 1000, 1024}, experts = counts[round % 6];
     const std::uint32_t slots = round % 7 == 0 ? pick(r, 1, 20) : round == 9 ? 32768 : pick(r, 20, 5000);
-    auto ids = draw_experts(r, slots, experts, histograms[round % 4]);
+    auto ids = draw_experts(r, slots, experts, slot_histograms[round % 4]);
     if (round % 3 == 1) pad(r, ids);
     if (round == 20) std::fill(ids.begin(), ids.end(), -1);
     for (const std::uint32_t size : {small_tile_slots, tile_slots, large_tile_slots}) {
@@ -233,7 +233,7 @@ TEST_CASE(
     const dtype type = round % 2 ? dtype::f16 : dtype::bf16;
     const std::uint32_t share = pick(r, 1, 8), rows = round % 12 == 0 ? 400 : pick(r, 1, 30);
     const scene s =
-        random_scene(r, b, type, type, rows * share, pick(r, 0, 1) ? share : 1, histograms[round % 4]);
+        random_scene(r, b, type, type, rows * share, pick(r, 0, 1) ? share : 1, slot_histograms[round % 4]);
     const matrix& m = s.w.on_host.first;
     for (const expert_division& by : divisions(rows * share, s.w.there.count, true)) {
       CAPTURE(round, name(type), rows, share, m.rows, m.cols, s.w.there.count, int(s.kind), int(s.f),
@@ -252,8 +252,9 @@ TEST_CASE(
   for (std::size_t i = 0; i < dtype_count; ++i) {
     const auto weights = static_cast<dtype>(i);
     if (is_plain(weights)) continue;
-    for (const histogram how : histograms) {
-      const std::uint32_t share = pick(r, 1, 4), rows = pick(r, 1, how == histogram::one_expert ? 50 : 20);
+    for (const slot_histogram how : slot_histograms) {
+      const std::uint32_t share = pick(r, 1, 4),
+                          rows = pick(r, 1, how == slot_histogram::one_expert ? 50 : 20);
       const scene s = random_scene(r, b, dtype::bf16, weights, rows * share, pick(r, 0, 1) ? share : 1, how);
       const matrix& m = s.w.on_host.first;
       for (const expert_division& by : divisions(rows * share, s.w.there.count, false)) {
@@ -271,7 +272,7 @@ TEST_CASE("cuda: what becomes of a slot in tiles has the same bits whatever slot
   device& d = of(b->self);
   rng r(static_cast<rng::result_type>(drawn_seed(44)));
   for (const dtype weights : {dtype::bf16, dtype::q8_0, dtype::q4_k, dtype::mxfp4}) {
-    scene s = random_scene(r, b, dtype::bf16, weights, 300, 1, histogram::random);
+    scene s = random_scene(r, b, dtype::bf16, weights, 300, 1, slot_histogram::random);
     const std::uint32_t experts = s.w.there.count, k = s.w.on_host.first.cols;
     const auto ids = s.ids;
     const auto x = s.x;

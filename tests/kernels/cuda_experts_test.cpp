@@ -146,7 +146,7 @@ TEST_CASE("cuda: products of experts equal the reference, for every type of weig
   rng r(static_cast<rng::result_type>(drawn_seed(32)));
   for (std::size_t i = 0; i < dtype_count; ++i) {
     const auto type = static_cast<dtype>(i);
-    for (const histogram how : histograms) {
+    for (const slot_histogram how : slot_histograms) {
       const std::uint32_t experts = pick(r, 1, 20), share = pick(r, 1, 8), rows = pick(r, 1, 9),
                           slots = rows * share, n = pick(r, 1, 60),
                           k = is_plain(type) ? pick(r, 1, 300)

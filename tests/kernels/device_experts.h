@@ -1,5 +1,5 @@
-// device_experts.h — for tests of mixtures of experts on a device: matrices of experts of any type, on the host
-// and packed on the device, and the experts of slots.
+// device_experts.h — for tests of mixtures of experts on a device: matrices of experts of any type, on the
+// host and packed on the device, and the experts of slots.
 #pragma once
 
 #include <algorithm>
@@ -63,19 +63,20 @@ struct expert_set {
 };
 
 // How many slots an expert has.
-enum class histogram { random, one_expert, one_each, few_experts };
-constexpr histogram histograms[] = {histogram::random, histogram::one_expert, histogram::one_each,
-                                    histogram::few_experts};
+enum class slot_histogram { random, one_expert, one_each, few_experts };
+constexpr slot_histogram slot_histograms[] = {slot_histogram::random, slot_histogram::one_expert,
+                                              slot_histogram::one_each, slot_histogram::few_experts};
 
 // The experts of `slots` slots.
 inline std::vector<std::int32_t> draw_experts(rng& r, std::uint32_t slots, std::uint32_t experts,
-                                              histogram how) {
+                                              slot_histogram how) {
   std::vector<std::int32_t> ids(slots);
   const std::uint32_t only = pick(r, 0, experts - 1), few = std::min(experts, 3u);
   for (std::uint32_t s = 0; s < slots; ++s)
-    ids[s] = static_cast<std::int32_t>(how == histogram::random       ? pick(r, 0, experts - 1)
-                                       : how == histogram::one_expert ? only
-                                       : how == histogram::one_each   ? s % experts
+    ids[s] =
+        static_cast<std::int32_t>(how == slot_histogram::random       ? pick(r, 0, experts - 1)
+                                  : how == slot_histogram::one_expert ? only
+                                  : how == slot_histogram::one_each   ? s % experts
                                                                     : (only + pick(r, 0, few - 1)) % experts);
   return ids;
 }
