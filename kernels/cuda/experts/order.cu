@@ -29,7 +29,7 @@ __device__ __forceinline__ void each_slot(const order_args& a, const F& f) {
   const std::uint32_t begin = min(warp * run, a.slots), end = min(begin + run, a.slots);
   for (std::uint32_t at = begin; at < end; at += 32) {
     const std::uint32_t i = at + lane;
-    const std::int32_t expert = i < end ? a.ids[i] : -1;
+    const std::int32_t expert = i < end ? __ldcg(a.ids + i) : -1;
     f(expert, __match_any_sync(~0u, expert), i);
     __syncwarp();
   }

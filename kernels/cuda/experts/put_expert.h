@@ -47,6 +47,13 @@ struct expert_args {
   }
 };
 
+// The block's tile, blockIdx.x; its count is 0 where there are not so many.
+__device__ __forceinline__ expert_tile tile_of(const expert_args& a) {
+  if (static_cast<std::int32_t>(blockIdx.x) >= __ldcg(a.count)) return {};
+  const expert_tile* t = a.tiles + blockIdx.x;
+  return {__ldcg(&t->expert), __ldcg(&t->first), __ldcg(&t->count)};
+}
+
 // Writes output `i` of a slot.
 template <dtype type>
 __device__ __forceinline__ void put_one(const expert_args& a, std::int32_t expert, std::int32_t slot,

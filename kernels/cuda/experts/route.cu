@@ -23,9 +23,9 @@ struct product_args {
 template <dtype type>
 __device__ __forceinline__ float4 four_of(const void* x, std::size_t i) {
   if constexpr (type == dtype::f32) {
-    return *reinterpret_cast<const float4*>(static_cast<const float*>(x) + i);
+    return __ldcg(reinterpret_cast<const float4*>(static_cast<const float*>(x) + i));
   } else {
-    const uint2 v = *reinterpret_cast<const uint2*>(static_cast<const element*>(x) + i);
+    const uint2 v = __ldcg(reinterpret_cast<const uint2*>(static_cast<const element*>(x) + i));
     const float2 low = floats_of<type>(v.x), high = floats_of<type>(v.y);
     return make_float4(low.x, low.y, high.x, high.y);
   }
@@ -116,7 +116,7 @@ __device__ __forceinline__ void score(const choice_args& a, const float* product
   const std::uint32_t experts = a.how.experts;
   float largest = -INFINITY, total = 0;
   for (std::uint32_t e = lane; e < experts; e += 32) {
-    const float p = products[e];
+    const float p = __ldcg(products + e);
     scores[e] = p;
     ranks[e] = rank_of(p);
     largest = fmaxf(largest, p);
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(choice_warps * 32) choice_kernel(const choice_
   const float* products = a.products + row * a.outputs;
   score(a, products, lane, scores, ranks);
   choose(a, row, lane, scores, ranks);
-  if (a.shared && lane == 0) a.shared[row] = 1.0f / (1.0f + expf(-products[a.how.experts]));
+  if (a.shared && lane == 0) a.shared[row] = 1.0f / (1.0f + expf(-__ldcg(products + a.how.experts)));
 }
 static_assert(choice_warps * 2 * most_experts * sizeof(float) <= 48u << 10);
 

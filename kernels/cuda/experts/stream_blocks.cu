@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(warps * 32, 2) expert_kernel(const expert_args
   let_next_start();
   wait_for_previous();
   const auto slot = static_cast<std::int32_t>(blockIdx.y);
-  const std::int32_t expert = a.ids[slot];
+  const std::int32_t expert = __ldcg(a.ids + slot);
   if (expert < 0) return;
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t cells = (a.k + cell_columns - 1) / cell_columns;

@@ -26,7 +26,7 @@ struct sources {
       : row(threadIdx.x / tile_row_units), unit(threadIdx.x % tile_row_units) {
 #pragma unroll
     for (int i = 0; i < count; ++i)
-      x[i] = a.row_of(a.order[t.first + min(static_cast<int>(row) + i * pass, t.count - 1)]);
+      x[i] = a.row_of(__ldcg(a.order + t.first + min(static_cast<int>(row) + i * pass, t.count - 1)));
   }
 
   // Begins to copy columns 128 * cell on to a stage.
@@ -52,7 +52,7 @@ __device__ __forceinline__ void put_tile(const expert_args& a, const expert_tile
     for (int i = 0; i < 2; ++i) {
       const int row = u * 8 + static_cast<int>(lane % 4) * 2 + i;
       if (row >= t.count) continue;
-      const std::int32_t slot = a.order[t.first + row];
+      const std::int32_t slot = __ldcg(a.order + t.first + row);
       const float v = sums[u][i], w = sums[u][2 + i];
       if (gated) {
         if (first < a.n / 2) put_one<dtype::bf16>(a, t.expert, slot, first, v, w);
@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const expert_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   let_next_start();
   wait_for_previous();
-  if (static_cast<std::int32_t>(blockIdx.x) >= *a.count) return;
-  const expert_tile t = a.tiles[blockIdx.x];
+  const expert_tile t = tile_of(a);
+  if (t.count == 0) return;
   const std::uint32_t base = shared_address(shared), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t cells = (a.k + cell_columns - 1) / cell_columns;
   const std::size_t across = std::size_t{cells} * cell_form(type).bytes;

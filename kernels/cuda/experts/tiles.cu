@@ -25,7 +25,7 @@ struct sources {
     const auto* matrix = reinterpret_cast<const element*>(a.matrix_of(t.expert));
 #pragma unroll
     for (int i = 0; i < x_rows; ++i)
-      x[i] = a.row_of(a.order[t.first + min(row + i * T::pass, t.count - 1)]) + unit * 8;
+      x[i] = a.row_of(__ldcg(a.order + t.first + min(row + i * T::pass, t.count - 1))) + unit * 8;
 #pragma unroll
     for (int i = 0; i < w_rows; ++i) {
       const auto r = static_cast<std::uint32_t>(row + i * T::pass);
@@ -63,7 +63,7 @@ __device__ __forceinline__ void put_tile(const expert_args& a, const expert_tile
     for (int half = 0; half < 2; ++half) {
       const int row = warp % T::across * (T::m / T::across) + i * 16 + half * 8 + lane / 4;
       if (row >= t.count) continue;
-      const std::int32_t slot = a.order[t.first + row];
+      const std::int32_t slot = __ldcg(a.order + t.first + row);
 #pragma unroll
       for (int j = 0; j < T::wide; j += 2) {
         const float(&s)[4] = sums[i * T::wide + j], (&next)[4] = sums[i * T::wide + j + 1];
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const expert_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   let_next_start();
   wait_for_previous();
-  if (static_cast<std::int32_t>(blockIdx.x) >= *a.count) return;
-  const expert_tile t = a.tiles[blockIdx.x];
+  const expert_tile t = tile_of(a);
+  if (t.count == 0) return;
   const std::uint32_t base = shared_address(shared);
   const int stages = static_cast<int>((a.k + T::k - 1) / T::k);
   const sources<T> from(a, t);
