@@ -99,7 +99,7 @@ struct scene {
       for (const double y : {u.number - u.off, u.number + u.off})
         out.off = std::max(out.off, std::abs(activated(f, x, y, 2) - out.number));
     const double rounded = type == dtype::bf16 ? 0x1p-8 : 0x1p-11;  // to an element
-    out.off = 1.25 * out.off + rounded * (std::abs(out.number) + out.off);
+    out.off = 1e-6 + 1.25 * out.off + rounded * (std::abs(out.number) + out.off);
     return out;
   }
 };
