@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "actors/inspect_devices.h"
+#include "actors/open_model.h"
 #include "apps/commands.h"
 #include "apps/engine_options.h"
 #include "apps/local_service.h"
@@ -31,7 +32,8 @@ core::result<core::model_report> inspect(const inspect_options& o) {
   const core::setting bytes{"gpu-memory", "", "bytes", 0, 0, "", true};
   const auto memory = core::parse_number(bytes, o.gpu_memory.empty() ? "0" : o.gpu_memory);
   if (!memory) return memory.error();
-  const actors::model_spec spec{"model", o.model.empty() ? bundled_model() : o.model};
+  const std::string source = o.model.empty() ? bundled_model() : o.model;
+  const actors::model_spec spec{actors::name_of_source(source), source};
   actors::owner_options owner;
   owner.kv = *kv;
   owner.context = o.context;

@@ -113,9 +113,10 @@ void add_config(json::object& out, const model_report& m) {
                              {"embedding_factor", as_written(c.shape.embed_factor)},
                              {"logit_factor", as_written(c.shape.logit_factor)},
                              {"logit_cap", as_written(c.shape.logit_cap)}};
-  if (c.quantised.form != quant_form::plain)
-    out["quantised"] = json::object{
-        {"form", name_of(c.quantised.form)}, {"bits", c.quantised.bits}, {"group", c.quantised.group}};
+  if (c.quantised.form == quant_form::plain) return;
+  auto& q = out["quantised"] =
+      json::object{{"form", name_of(c.quantised.form)}, {"group", c.quantised.group}};
+  if (c.quantised.bits != 0) q.as_object()["bits"] = c.quantised.bits;
 }
 
 json::object json_of(const tokenizer_report& t) {

@@ -223,8 +223,11 @@ void add_tensors(label_table& t, const model_report& m) {
   t.add("tensors", (m.tensors.size() == 1 ? "" : sum) + out.text());
   if (!m.config || m.config->quantised.form == quant_form::plain) return;
   const quant_config& q = m.config->quantised;
-  t.add("quantised", fmt::format("{}, {} bits{}", name_of(q.form), q.bits,
-                                 q.group != 0 ? fmt::format(", groups of {}", q.group) : ""));
+  phrases words;
+  words.add(name_of(q.form));
+  if (q.bits != 0) words.add(fmt::format("{} bits", q.bits));
+  if (q.group != 0) words.add(fmt::format("groups of {}", q.group));
+  t.add("quantised", words.text());
 }
 
 void add_tokenizer(label_table& t, const tokenizer_report& k) {

@@ -171,7 +171,7 @@ quant_config read_quant_config(json_reader& in) {
   else if (*method == "mxfp4")
     q = {.form = quant_form::mxfp4_experts, .bits = 4, .group = 32};  // the tensors say of which experts
   else if (*method == "exl2")
-    q.form = quant_form::exl2;  // the tensors say all else
+    q = {.form = quant_form::exl2, .bits = 0};  // the tensors say all else
   else if (*method == "compressed-tensors")
     read_compressed_tensors(in, q);
   else

@@ -28,7 +28,7 @@ enum class quant_form : std::uint8_t {
 
 struct quant_config {
   quant_form form = quant_form::plain;
-  std::uint32_t bits = 8;
+  std::uint32_t bits = 8;   // of a code; 0: each tensor says (exl2)
   std::uint32_t group = 0;  // inputs that share a scale; 0: all
   bool less_one = false;    // gptq: stored zeros are one less (version 1 of the format)
   // fp8: how many outputs and inputs share a scale, where scales are a matrix; 0: all of them

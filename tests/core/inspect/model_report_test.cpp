@@ -178,6 +178,16 @@ TEST_CASE("inspect: codes of quantised directories are no parameters of a model 
   CHECK(m.keys.at("quantization_config.quant_method") == "hqq");
 }
 
+TEST_CASE("inspect: the bits of codes are named where the config has them") {
+  for (const auto& dir : tests::data_folders("models-quant", "config.json")) {
+    CAPTURE(dir);
+    const auto m = describe_model(dir.string());
+    const bool exl2 = m.config->quantised.form == quant_form::exl2;  // each tensor has its own
+    const std::string line = lines_of(m), quantised = line.substr(line.find("\nquantised"), 60);
+    CHECK((quantised.find(" bits") == quantised.npos) == exl2);
+  }
+}
+
 TEST_CASE("inspect: a GGUF file of an architecture that is not served") {
   tests::gguf_writer w;
   w.text("general.architecture", "qwen3\x1b[31mmoe").number("qwen3\x1b[31mmoe.block_count", 12);
