@@ -70,7 +70,9 @@ std::set<std::string> check_folders(const std::vector<std::filesystem::path>& di
 }
 
 void check_files(const std::string& device) {
-  CHECK(check_folders(tests::bundled_families(), device) == std::set<std::string>{"muse-glimmer", "olmo2"});
+  CHECK(check_folders(tests::bundled_families(), device) ==
+        std::set<std::string>{"ernie4_5-moe", "glm4moe", "granitemoe", "llama", "minimax-m2", "muse-glimmer",
+                              "olmo2", "qwen2moe", "qwen3moe"});
   const std::size_t mixtures = make_backend(device, 1).value()->do_route ? 7 : 0;  // beside llama's
   for (const char* folder : {"models-families", "models-later"}) {
     const auto dirs = tests::data_folders(folder, "reference.json");
