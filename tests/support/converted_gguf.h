@@ -38,14 +38,6 @@ class gguf_conversion {
     return found == all_rules().end() ? "" : found->second.name;
   }
 
-  static bool has_experts(const std::filesystem::path& dir) {
-    const auto config = config_of(dir);
-    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
-      if (const auto* v = config.if_contains(key); v && v->is_number() && v->to_number<int>() > 0)
-        return true;
-    return false;
-  }
-
   explicit gguf_conversion(const std::filesystem::path& dir) {
     const auto document = config_of(dir);
     class_ = class_of(document);
