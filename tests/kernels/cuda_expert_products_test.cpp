@@ -73,7 +73,6 @@ struct scene {
   std::uint32_t share;
   expert_out kind;
   activation f;
-  float scale;  // of x, so that sums are about 1
 
   // `off`: of every product of the sum, as a share of it.
   close_to sum(std::uint32_t slot, std::uint32_t row, double off) const {
@@ -112,7 +111,7 @@ scene random_scene(rng& r, const std::shared_ptr<const backend>& b, dtype type, 
   const auto kind = static_cast<expert_out>(pick(r, 0, 2));
   auto f = static_cast<activation>(pick(r, 0, 3));
   if (f == activation::clamped && kind == expert_out::alone) f = activation::relu2;
-  const float scale = 1 / std::sqrt(static_cast<float>(k));
+  const float scale = 1 / std::sqrt(static_cast<float>(k));  // sums are then about 1
   scene s{type,
           expert_set(r, b, weights, experts, n, k),
           {},
@@ -120,8 +119,7 @@ scene random_scene(rng& r, const std::shared_ptr<const backend>& b, dtype type, 
           draw_experts(r, slots, experts, how),
           share,
           kind,
-          f,
-          scale};
+          f};
   for (const float v : random_floats(r, std::size_t{slots / share} * k, scale))
     s.x.push_back(rounded(type, v));
   if (pick(r, 0, 1)) s.bias = random_floats(r, std::size_t{experts} * n);

@@ -27,7 +27,8 @@ inline float_tensor turned(const float_tensor& t) {
   return out;
 }
 
-// Of [experts, rows, …] the rows first, first + step, …, `count` of them.
+// Takes `count` rows of each expert out of a tensor [experts, rows, …]: row `first` and every `step`-th
+// behind it.
 inline float_tensor rows_of(const float_tensor& t, std::size_t first, std::size_t step, std::size_t count) {
   const std::size_t rows = t.shape[1], wide = t.values.size() / (t.shape[0] * rows);
   float_tensor out{t.shape, {}};

@@ -51,7 +51,8 @@ class json_reader {
   std::optional<error> failure_;
 };
 
-// Errors of what is read: a thing that is not supported, and one that is wrong.
+// Record an error that begins with the file's name: `thing` is not supported yet; the file is wrong in the
+// way that `what` says.
 void not_supported(json_reader& in, std::string_view thing);
 void bad(json_reader& in, std::string_view what);
 

@@ -7,6 +7,7 @@
 #include "core/sample/pipeline.h"
 #include "tests/support/budget.h"
 #include "tests/support/cuda_device.h"
+#include "tests/support/difference.h"
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
 #include "tests/support/log_softmax.h"
@@ -45,18 +46,6 @@ std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const ker
   m->allocate_pages(400).value();
   m->warm_up(20, 300).value();  // as a server's models are: nothing of it may be seen
   return m;
-}
-
-// Largest difference of a row of logits, in units of the largest.
-double difference(std::span<const float> wanted, std::span<const float> got) {
-  double largest = 1e-30, worst = 0;
-  if (wanted.size() != got.size()) return 1e9;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    largest = std::max(largest, std::abs(double{wanted[i]}));
-    const double d = std::abs(double{wanted[i]} - got[i]);
-    worst = d <= 1e30 ? std::max(worst, d) : 1e30;
-  }
-  return worst / largest;
 }
 
 constexpr shape shapes[] = {

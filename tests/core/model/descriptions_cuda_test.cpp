@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "core/model/load.h"
+#include "tests/support/chooser.h"
 #include "tests/support/cuda_device.h"
+#include "tests/support/difference.h"
 #include "tests/support/drive.h"
 #include "tests/support/plain_layer.h"
 
@@ -14,20 +16,6 @@ namespace weir::tests::descriptions_cuda_test {
 using namespace weir::core;
 
 namespace {
-
-class chooser {
- public:
-  explicit chooser(std::uint32_t seed) : r_(seed) {}
-  std::uint32_t up_to(std::uint32_t n) { return static_cast<std::uint32_t>(r_() % (n + 1)); }
-  bool one_in(std::uint32_t n) { return up_to(n - 1) == 0; }
-  template <class T>
-  T of(std::initializer_list<T> all) {
-    return all.begin()[up_to(static_cast<std::uint32_t>(all.size()) - 1)];
-  }
-
- private:
-  std::mt19937 r_;
-};
 
 kernels::rotary_table table(chooser& r, std::uint32_t head_dim) {
   const std::uint32_t pairs = r.one_in(2)   ? head_dim / 2
@@ -101,18 +89,6 @@ std::string text_of(const kernels::model_shape& m) {
         l.mixer.rotary, int(l.mixer.norms), l.mixer.rule.window, l.mixer.rule.cap, l.mixer.rule.growth,
         l.mlp.inter, int(l.mlp.kind), l.mlp.gated);
   return out;
-}
-
-// Largest difference of a row of logits, in units of the largest.
-double difference(std::span<const float> wanted, std::span<const float> got) {
-  double largest = 1e-30, worst = 0;
-  if (wanted.size() != got.size()) return 1e9;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    largest = std::max(largest, std::abs(double{wanted[i]}));
-    const double d = std::abs(double{wanted[i]} - got[i]);
-    worst = d <= 1e30 ? std::max(worst, d) : 1e30;
-  }
-  return worst / largest;
 }
 
 std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b,

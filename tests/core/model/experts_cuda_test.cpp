@@ -8,7 +8,9 @@
 #include "core/model/decoder_model.h"
 #include "core/model/load.h"
 #include "kernels/blocks.h"
+#include "tests/support/chooser.h"
 #include "tests/support/cuda_device.h"
+#include "tests/support/difference.h"
 #include "tests/support/drive.h"
 #include "tests/support/plain_layer.h"
 #include "tests/support/seed.h"
@@ -22,20 +24,6 @@ namespace {
 using backend_ptr = std::shared_ptr<const kernels::backend>;
 
 constexpr std::uint32_t sequences = 6, pages_each = 7;
-
-class chooser {
- public:
-  explicit chooser(std::uint64_t seed) : r_(static_cast<std::mt19937::result_type>(seed)) {}
-  std::uint32_t up_to(std::uint32_t n) { return static_cast<std::uint32_t>(r_() % (n + 1)); }
-  bool one_in(std::uint32_t n) { return up_to(n - 1) == 0; }
-  template <class T>
-  T of(std::initializer_list<T> all) {
-    return all.begin()[up_to(static_cast<std::uint32_t>(all.size()) - 1)];
-  }
-
- private:
-  std::mt19937 r_;
-};
 
 // How rows come to their experts. all: every expert is every row's. fixed: by biases that no score outweighs.
 // Where scores decide (free), two experts may be so nearly equal that the rounding of rows decides.
@@ -203,18 +191,6 @@ class drawn_model {
   std::vector<layer_weights> weights_;
   std::unique_ptr<decoder_model> model_;
 };
-
-// Largest difference of a row of logits, in units of the largest.
-double difference(std::span<const float> wanted, std::span<const float> got) {
-  double largest = 1e-30, worst = 0;
-  if (wanted.size() != got.size()) return 1e9;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    largest = std::max(largest, std::abs(double{wanted[i]}));
-    const double d = std::abs(double{wanted[i]} - got[i]);
-    worst = d <= 1e30 ? std::max(worst, d) : 1e30;
-  }
-  return worst / largest;
-}
 
 // Feeds all models the same steps: prompts in slices, then decoding of all sequences, often enough for graphs
 // to be recorded and replayed, and of some. `each` is called with the number of logits rows of each step.

@@ -7,6 +7,7 @@
 #include "core/model/load.h"
 #include "kernels/random_weights.h"
 #include "tests/support/cuda_device.h"
+#include "tests/support/difference.h"
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
@@ -74,17 +75,6 @@ void write_model(const std::filesystem::path& dir, const types& t) {
   if (floats) o.config["quantization_config"] = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
   write_toy_directory(dir, o);
   write_file(dir / "model.safetensors", safetensors_bytes(tensors));
-}
-
-double difference(std::span<const float> wanted, std::span<const float> got) {
-  double largest = 1e-30, worst = 0;
-  REQUIRE(wanted.size() == got.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    largest = std::max(largest, std::abs(double{wanted[i]}));
-    const double d = std::abs(double{wanted[i]} - got[i]);
-    worst = d <= 1e30 ? std::max(worst, d) : 1e30;
-  }
-  return worst / largest;
 }
 
 void check(const types& t, const backend_ptr& b) {
