@@ -19,6 +19,8 @@ using kernels::head_norms;
 using kernels::layer_shape;
 
 constexpr std::uint32_t max_layers = 1024, max_heads = 4096, max_head_dim = 1024;
+// Every expert has tensors of its own, however small the file is.
+constexpr std::uint64_t most_experts_of_all = 1u << 17;
 constexpr std::uint32_t default_window = 4096, default_max_window_layers = 28, max_window = 1u << 30;
 // Keys that stand outside of text_config in some files and inside in others.
 constexpr std::array outer_keys{"tie_word_embeddings", "eos_token_id", "bos_token_id", "quantization_config"};
@@ -347,6 +349,10 @@ void read_experts(json_reader& in, const family& f, model_config& c, const kerne
     c.notes.push_back(fmt::format("swiglu_limit is {}, and every model of {} is computed with {}", *said,
                                   f.architecture, mixture->limit));
   const auto sparse = read_sparse_layers(in, c.layers());
+  const auto mixtures = static_cast<std::uint64_t>(std::ranges::count(sparse, true));
+  if (mixtures * mixture->router.experts > most_experts_of_all)
+    return bad(in, fmt::format("'num_experts' {} in {} layers: at most {} experts in all are taken",
+                               mixture->router.experts, mixtures, most_experts_of_all));
   for (std::uint32_t i = 0; i < c.layers(); ++i)
     if (sparse[i]) c.shape.layers[i].mlp = *mixture;
 }

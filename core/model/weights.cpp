@@ -449,7 +449,8 @@ model_weights lay_out(const model_config& c, placer& place) {
   w.embedding = place.table({"model.embed_tokens.weight", s.vocab}, s.hidden);
   if (s.embed_norm) w.embed_norm = place.ones(s.hidden);
   w.read_by_steps = c.stored.tied ? 0 : place.bytes();
-  for (std::uint32_t i = 0; i < c.layers(); ++i) w.layers.push_back(layer_placer(c, i, place).lay_out());
+  for (std::uint32_t i = 0; i < c.layers() && !place.failure(); ++i)
+    w.layers.push_back(layer_placer(c, i, place).lay_out());
   const float more = c.stored.plus_one && !c.stored.final_plain ? 1.0f : 0.0f;
   w.norm.weight = place.norm("model.norm.weight", 1, s.hidden, more);
   if (c.stored.norm_bias) w.norm.bias = place.vector({{"model.norm.bias", s.hidden}});

@@ -183,6 +183,8 @@ TEST_CASE("a wrong value of a mixture's key is refused by the key's name") {
   CHECK_THAT(refusal(qwen({{"num_experts", 1000000}})), Contains("num_experts") && Contains("1 to 1024"));
   CHECK_THAT(refusal(qwen({{"num_experts", nullptr}})), Contains("'num_experts' is missing"));
   CHECK_THAT(refusal(qwen({{"num_local_experts", 9}})), Contains("num_local_experts"));
+  CHECK_THAT(refusal(qwen({{"num_hidden_layers", 1024}, {"num_experts", 1024}})),
+             Contains("'num_experts' 1024 in 1024 layers"));
   CHECK_THAT(refusal(qwen({{"num_experts_per_tok", 5}})),
              Contains("'num_experts_per_tok' is 5") && Contains("4 experts"));
   CHECK_THAT(refusal(qwen({{"num_experts_per_tok", 0}})), Contains("num_experts_per_tok"));
