@@ -142,8 +142,11 @@ TEST_CASE("experts reach a device that uploads slices with the weights that host
     CHECK(last == total);
     const auto a = matrices_of(wanted), b = matrices_of(got);
     REQUIRE(a.size() == b.size());
-    for (std::size_t i = 0; i < a.size(); ++i)
-      CHECK((a[i].bytes() == b[i].bytes() && std::memcmp(a[i].data, b[i].data, a[i].bytes()) == 0));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      REQUIRE(a[i].bytes() == b[i].bytes());
+      // A matrix that a model lacks has no data: memcmp must not see its null pointer.
+      if (a[i].bytes() != 0) CHECK(std::memcmp(a[i].data, b[i].data, a[i].bytes()) == 0);
+    }
     parts += device.parts;
     ++checked;
   }
