@@ -2,7 +2,7 @@
 // it is then free to fuse operations, to choose the types of intermediate results, and to replay a whole
 // step.
 //
-// The single operations stay the definition: core/model/decoder_model.cpp composes them. A decoder's logits
+// The single operations stay the definition: core/model/decoder_layers.cpp composes them. A decoder's logits
 // agree with the logits of this composition as closely as the decoder's types allow (docs/kernels.md,
 // «Numbers»).
 //

@@ -1,7 +1,8 @@
 // decoder_model.h — the model interface for every decoder-only family, on any backend.
 //
-// The forward pass (decoder_model.cpp) is: embedding, then attention and feed-forward for each layer, then
-// logits. What each of these is, a description says (kernels/model_shape.h).
+// The forward pass is: embedding, then attention and feed-forward for each layer, then logits. What each of
+// these is, a description says (kernels/model_shape.h). Their operations are in decoder_layers.cpp, those of
+// feed-forwards and experts in decoder_mixture.cpp; pages are in decoder_pages.cpp.
 //
 // A backend may offer the whole decoder as one operation (kernels/decoder.h). The model then uses it to
 // compute and to draw, and runs ahead. The forward pass of single operations defines the results that the
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "core/model/config.h"
+#include "core/model/decoder_needs.h"
 #include "core/model/device_draws.h"
 #include "core/model/kv_choice.h"
 #include "core/model/model.h"
@@ -31,25 +33,6 @@
 #include "kernels/host_buffer.h"
 
 namespace weir::core {
-
-// Bytes of the keys and values of one page in all layers, as the single operations store them, scales
-// included.
-std::uint64_t page_bytes(const kernels::model_shape& shape, kernels::kv_type kv) noexcept;
-// The same where the model runs on `on`: by a decoder of that backend, if it has one for the model. Data of
-// `weights` is not read. Error: invalid_param where `on` does not store this model's keys and values so.
-result<std::uint64_t> page_bytes(const model_config& config, const model_weights& weights,
-                                 const kernels::backend& on, kv_choice kv);
-
-// What a model takes of its device beside weights and pages, once it is warm.
-struct step_needs {
-  std::uint32_t prompt_rows = 0;  // model_info::prompt_rows
-  std::uint64_t workspaces = 0;   // bytes that steps compute in, those of the backend itself included; exact
-  std::uint64_t runtime = 0;      // bytes of code and recorded steps; an estimate, 0 on the host
-};
-// Of a model on `on`, for steps of up to `max_batch` sequences. Data of `weights` is not read. REQUIRES:
-// page_bytes() of the same is no error
-step_needs step_needs_of(const model_config& config, const model_weights& weights, const kernels::backend& on,
-                         kv_choice kv, std::uint32_t max_batch);
 
 class decoder_model final : public model {
  public:

@@ -1,5 +1,6 @@
-// expert_names.h — the names that files give to tensors of mixtures of experts, and those that weights.cpp
-// looks for. Every expert has tensors of its own there, also where files have one tensor of all experts:
+// expert_names.h — the names that files give to tensors of mixtures of experts, and those that
+// mixture_weights.cpp looks for. Every expert has tensors of its own there, also where files have one tensor
+// of all experts:
 //
 //   mlp.gate.weight, .bias, .e_score_correction_bias       the router
 //   mlp.experts.N.gate_proj, up_proj or gate_up_proj, down_proj; .weight, .bias
