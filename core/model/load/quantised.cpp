@@ -149,6 +149,11 @@ class joiner {
     if (t->dtype != type)
       return fail(errc::bad_file, fmt::format("tensor '{}' is {}, not {}", l_.codes_name, t->dtype, type)),
              false;
+    if (t->shape.size() == 3)
+      return fail(errc::not_supported,
+                  fmt::format("tensor '{}' {}: quantised experts in one tensor are not supported yet",
+                              l_.codes_name, t->shape_text())),
+             false;
     if (t->shape.size() != 2)
       return fail(errc::bad_file, fmt::format("tensor '{}' {} is no matrix", l_.codes_name, t->shape_text())),
              false;
