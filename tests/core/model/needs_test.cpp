@@ -72,7 +72,8 @@ void compare(const std::string& path, const backend_ptr& on, kv_choice kv, std::
 TEST_CASE("every reference model takes what its headers say, in every type of keys and values") {
   auto paths = tests::reference_models();
   for (const auto& dir : tests::bundled_families()) paths.push_back(dir);
-  for (const char* name : {"gemma3", "cohere", "phi3-longrope-long", "nemotron", "glm4", "olmo2"})
+  for (const char* name : {"gemma3", "cohere", "phi3-longrope-long", "nemotron", "glm4", "olmo2",
+                           "gpt-oss-mxfp4", "qwen2-moe", "granite4-dense"})
     if (const auto dir = tests::data_dir() / "models-families" / name; std::filesystem::exists(dir))
       paths.push_back(dir);
   for (const auto& dir : tests::data_folders("models-quant", "config.json")) paths.push_back(dir);
@@ -123,6 +124,24 @@ TEST_CASE("random models take what is planned, in every type of weights") {
     made.weights->warm_up(9, made.weights->info().prompt_rows).value();
     CHECK(counted::bytes == planned.weight_bytes + planned.workspaces);
   }
+}
+
+TEST_CASE("a mixture of 30 billion weights takes the sum of its tensors, of which none is loaded") {
+  constexpr std::uint64_t vocab = 151'936, hidden = 2048, layers = 48, heads = 32, kv_heads = 4,
+                          head_dim = 128, experts = 128, chosen = 8, inter = 768, batch = 5;
+  const std::uint64_t attention = (2 * heads + 2 * kv_heads) * head_dim * hidden,
+                      mixture = experts * 3 * inter * hidden,
+                      floats = 2 * hidden + 2 * head_dim + experts * hidden;  // norms and the router
+  const auto shape = parse_random_model("qwen3-30b-a3b", 8192).value();
+  const auto s = inspect_random_model(shape, *kernels::reference_backend(), {}, batch).value();
+  CHECK(s.weight_bytes ==
+        2 * vocab * hidden * 2 + hidden * 4 + layers * (attention * 2 + mixture * 2 + floats * 4));
+  CHECK(s.page_bytes == layers * 2 * kv_heads * page_tokens * head_dim * 4);
+  const std::uint64_t rows = batch + model_info().prompt_rows,
+                      row = 3 * hidden + head_dim + (2 * heads + 2 * kv_heads) * head_dim +
+                            chosen * 3 * inter + 2 * chosen + 1 + chosen * hidden;
+  CHECK(s.workspaces == (rows * row + batch * vocab) * 4);
+  CHECK(s.runtime == 0);
 }
 
 TEST_CASE("sizes on a cuda device need neither the device nor its weights") {
