@@ -65,6 +65,7 @@ const std::array families{
     family_file{"GraniteMoeHybridForCausalLM", nullptr,
                 R"({"shared_intermediate_size":128,"num_local_experts":8,"num_experts_per_tok":2})"},
     family_file{"GraniteMoeForCausalLM", nullptr, local_experts},
+    family_file{"GraniteMoeSharedForCausalLM", nullptr, local_experts},
     family_file{"MixtralForCausalLM", nullptr, local_experts},
     family_file{"Qwen2MoeForCausalLM", nullptr, experts},
     family_file{"Qwen3MoeForCausalLM", nullptr, experts},
