@@ -111,17 +111,20 @@ void placer::refuse(std::string_view thing) {
 dtype placer::check(const std::string& name, std::vector<u64> shape) {
   if (!from_) return take_type(random_type_of(name), kernels::name(random_type_of(name)), name);
   used_.insert(name);
+  // Messages are made where there is a failure alone: a mixture has tens of thousands of tensors.
   const stored_tensor* t = from_->find(name);
-  const std::string wanted = fmt::format("[{}]", fmt::join(shape, ", ")), called = from_->spelled(name);
-  if (!t) return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", called, wanted));
+  const auto wanted = [&] { return fmt::format("[{}]", fmt::join(shape, ", ")); };
+  if (!t)
+    return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", from_->spelled(name), wanted()));
   if (!fits(*t, shape))
-    return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but {} implies {}", called,
-                                            t->shape_text(), from_->described_by(), wanted));
+    return fail(errc::bad_file,
+                fmt::format("tensor '{}' is {} in the file, but {} implies {}", from_->spelled(name),
+                            t->shape_text(), from_->described_by(), wanted()));
   const auto type = supported_type(t->dtype);
   if (!type)
     return fail(errc::not_supported,
-                fmt::format("tensor '{}': dtype {} is not supported yet", called, t->dtype));
-  return take_type(*type, t->dtype, called);
+                fmt::format("tensor '{}': dtype {} is not supported yet", from_->spelled(name), t->dtype));
+  return take_type(*type, t->dtype, name);
 }
 
 // Whether a tensor has a shape, its rows rounded up to stored_tensor::row_unit.
@@ -151,11 +154,11 @@ dtype placer::random_type_of(const std::string& name) const {
 }
 
 // `type`, if the backend has products for it.
-dtype placer::take_type(dtype type, std::string_view named, std::string_view tensor) {
+dtype placer::take_type(dtype type, std::string_view named, const std::string& tensor) {
   const bool takes = kernels::is_plain(type) || (on_.takes_blocks && on_.takes_blocks(on_.self, type));
   if (takes) return type;
-  return fail(errc::not_supported,
-              fmt::format("tensor '{}': device {} does not run {} weights yet", tensor, on_.name, named));
+  return fail(errc::not_supported, fmt::format("tensor '{}': device {} does not run {} weights yet",
+                                               from_ ? from_->spelled(tensor) : tensor, on_.name, named));
 }
 
 kernels::matrix placer::one(std::span<const weight_part> parts, std::uint32_t cols, dtype type) {

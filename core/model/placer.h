@@ -90,7 +90,7 @@ class placer {
   std::shared_ptr<const std::vector<std::uint32_t>> inputs_of(const weight_part& p) const;
   bool same_inputs(const weight_part& a, const weight_part& b) const;
   kernels::dtype random_type_of(const std::string& name) const;
-  kernels::dtype take_type(kernels::dtype type, std::string_view named, std::string_view tensor);
+  kernels::dtype take_type(kernels::dtype type, std::string_view named, const std::string& tensor);
   kernels::matrix one(std::span<const weight_part> parts, std::uint32_t cols, kernels::dtype type);
   const std::uint32_t* place_order(const std::shared_ptr<const std::vector<std::uint32_t>>& inputs);
   std::byte* take(std::uint64_t bytes);
