@@ -94,14 +94,10 @@ class writer {
 };
 
 boost::json::object config_of(u64 shared_inter) {
-  return {{"intermediate_size", inter},
-          {"num_local_experts", experts},
-          {"num_experts_per_tok", chosen},
-          {"shared_intermediate_size", shared_inter},
-          {"embedding_multiplier", 3.0},
-          {"attention_multiplier", 0.2},
-          {"residual_multiplier", 0.4},
-          {"logits_scaling", 2.0}};
+  return {{"intermediate_size", inter},    {"num_local_experts", experts},
+          {"num_experts_per_tok", chosen}, {"shared_intermediate_size", shared_inter},
+          {"embedding_multiplier", 3.0},   {"attention_multiplier", 0.2},
+          {"residual_multiplier", 0.4},    {"logits_scaling", 2.0}};
 }
 
 struct directory {
@@ -169,8 +165,8 @@ TEST_CASE("a shared expert of another size than the config says is refused by it
   const directory d(family_name, config_of(shared + 8), files.tensors);
   const auto m = inspect_model(d.dir.path().string(), *kernels::reference_backend());
   REQUIRE(!m.has_value());
-  CHECK_THAT(m.error().message, Contains("'model.layers.0.shared_mlp.input_linear.weight' is [80, 32]") &&
-                                    Contains("[96, 32]"));
+  CHECK_THAT(m.error().message,
+             Contains("'model.layers.0.shared_mlp.input_linear.weight' is [80, 32]") && Contains("[96, 32]"));
 }
 
 }  // namespace weir::tests::granite_shared_test
