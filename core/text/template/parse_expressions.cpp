@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cstdlib>
 
 #include "core/text/template/parser.h"
 
@@ -153,7 +154,8 @@ expression_ptr parser::read_primary() {
     case kind::integer:
       return make_constant(at, integer_of(take().text));
     case kind::floating:
-      return make_constant(at, value(std::stod(take().text)));
+      // As in Python, a number out of range is infinite or 0.
+      return make_constant(at, value(std::strtod(take().text.c_str(), nullptr)));
     default:
       break;
   }
