@@ -1,4 +1,5 @@
-// The feed-forwards of a decoder_model, dense ones and mixtures of experts, and what mixtures change in sums.
+// The feed-forwards of a decoder_model, dense ones and mixtures of experts; and its totals that depend on
+// experts: the type of its linears, and the bytes that a step reads.
 #include "core/model/decoder_model.h"
 
 #include <cmath>
@@ -36,7 +37,7 @@ void decoder_model::feed_forward(std::uint32_t layer, std::uint32_t rows) {
   add_branch(layer, w.mlp_behind, rows);
 }
 
-// A dense feed-forward, or the shared expert of a mixture, of `inter`.
+// Runs a dense feed-forward, or the shared expert of a mixture, whose inner width is `inter`.
 void decoder_model::run_mlp(const layer_weights& w, const kernels::feed_forward& mlp, std::uint32_t inter,
                             const kernels::buffer& x, float* out, std::uint32_t rows) {
   multiply(w.gate_up, x, gate_up_.floats(), rows);

@@ -91,7 +91,8 @@ result<std::uint64_t> page_bytes(const model_config& c, const model_weights& w, 
 
 step_needs step_needs_of(const model_config& c, const model_weights& w, const kernels::backend& on,
                          kv_choice kv, std::uint32_t max_batch) {
-  // Code and what the driver keeps beside it, then a graph: 0.92 MB were measured for one of 300 kernels.
+  // code_bytes: machine code, and what the driver keeps beside it. graph_bytes: of one recorded step; 0.92 MB
+  // were measured for a step of 300 kernels.
   constexpr std::uint64_t code_bytes = 64u << 20, graph_bytes = 1u << 20;
   step_needs out;
   out.workspaces = on.own_bytes;

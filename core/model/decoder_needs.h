@@ -1,7 +1,8 @@
-// decoder_needs.h — what a decoder_model takes of its device, known before its weights are read: pages, what
-// steps compute in, and the backend's own. And the model as a backend's whole decoder is told of it.
+// decoder_needs.h — the memory that a decoder_model takes of its device beside its weights: pages, workspaces
+// of steps, and the backend's own. It is known before the weights are read. decoder_shape_of() describes the
+// model to a backend that has a whole decoder (kernels/decoder.h).
 //
-// Thread safety: pure functions of their arguments. Data of weights is not read.
+// Thread safety: pure functions of their arguments. The functions do not read the data of weights.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ float embed_factor(const model_config& config, const model_weights& weights);
 kernels::decoder_shape decoder_shape_of(const model_config& config, const model_weights& weights,
                                         kv_choice kv);
 
-// The elements of decoder_model's buffers of activations, in the order of its members.
+// How many numbers each buffer of activations of a decoder_model holds, for steps of `rows` rows of which
+// `logits_rows` have logits. The order is that of the members of decoder_model.
 std::array<std::uint64_t, 11> activations_of(const kernels::model_shape& shape, std::uint64_t rows,
                                              std::uint64_t logits_rows);
 

@@ -61,7 +61,8 @@ void decoder_model::copy_pages(std::span<const page_copy> copies) {
     for (const page_part& p : parts_) copy(p, in_pool(p, c.to), in_pool(p, c.from));
 }
 
-// Where a part of a page lies: its first piece, and the way from one piece to the next.
+// Returns where a part of a page lies: the address of its first piece, and the bytes from one piece to the
+// next.
 decoder_model::pieces decoder_model::in_pool(const page_part& p, page_id page) const noexcept {
   const auto number = static_cast<std::uint64_t>(page);
   return {pages_.data() + page_count_ * p.first + number * p.bytes, page_count_ * p.bytes};

@@ -144,8 +144,8 @@ bool placer::same_inputs(const weight_part& a, const weight_part& b) const {
   return x && y ? *x == *y : !x && !y;
 }
 
-// Types with wide scales occur for linears alone: with such a type, embedding and head are bf16. mxfp4
-// occurs for experts alone, where there are any: all else is bf16 then.
+// The type that a tensor of a random model has. Types with wide scales are for linears alone: embedding and
+// head are bf16 beside them. In a mixture mxfp4 is for experts alone: all other tensors are bf16.
 dtype placer::random_type_of(const std::string& name) const {
   if (random_type_ == dtype::mxfp4 && has_experts_)
     return name.find(".mlp.experts.") != name.npos ? random_type_ : dtype::bf16;

@@ -1,8 +1,10 @@
-// placer.h — visits the weights that a config implies, in their order in memory. Without a base address, a
-// placer only checks them and sums up their sizes. With one, it also sets pointers and lists what is to be
-// filled. layer_placer.h says which weights a layer has.
+// placer.h — visits the weights that a config implies, in their order in memory. A placer without a base
+// address checks the tensors and sums up their sizes. A placer with a base address also sets the pointers of
+// matrices and vectors, and lists the tensors to be read into them. layer_placer.h says which weights a layer
+// has.
 //
-// The first failure stays, and what is placed behind it means nothing. Errors: those of plan_weights().
+// The first failure is kept, and whatever is placed after it is not to be used. Errors: those of
+// plan_weights().
 //
 // Thread safety: one owner.
 #pragma once
@@ -28,7 +30,8 @@ struct weight_part {
   std::uint32_t rows;
 };
 
-// The inputs of a matrix' columns, in the backend's memory and on the host.
+// The order of a matrix' inputs (kernels::matrix::inputs): `inputs` on the host is copied to `to`, in memory
+// of the backend.
 struct placed_order {
   std::byte* to;
   std::shared_ptr<const std::vector<std::uint32_t>> inputs;
@@ -45,11 +48,11 @@ class placer {
   // A matrix whose rows are read one by one. Its columns must therefore be its inputs in order.
   kernels::matrix table(const weight_part& p, std::uint32_t cols);
 
-  // Parts that are stacked along their rows: as one matrix, or as several where types or inputs differ.
+  // Stacks parts along their rows: into one matrix, or into several where their types or inputs differ.
   linear_weight stack(const std::vector<weight_part>& parts, std::uint32_t cols);
 
-  // A matrix for each of `all`, whose parts are stacked along their rows: all of one type and behind each
-  // other. Plain types that differ become f32.
+  // Stacks the parts of each element of `all` along their rows, into one matrix an element. The matrices have
+  // one type and follow one another in memory. Where plain types differ, all matrices are f32.
   kernels::expert_matrices experts(const std::vector<std::vector<weight_part>>& all, std::uint32_t cols);
 
   // Matrices of f32 behind each other.
@@ -71,7 +74,7 @@ class placer {
   // Refuses tensors that the config does not imply. To ignore one would change the model's output silently.
   void check_nothing_left();
   void refuse(std::string_view thing);
-  // Refuses a mixture of experts where the backend has no operations for it.
+  // Records the failure not_supported if the backend has no operations for mixtures of experts.
   void need_experts();
 
   std::uint64_t bytes() const noexcept { return offset_; }

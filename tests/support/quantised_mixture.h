@@ -24,7 +24,8 @@ inline constexpr std::uint32_t experts = 5, layers = 2, heads = 4, kv_heads = 2,
 
 enum class naming { qwen2, mixtral };
 
-// What a directory is made of. `left_out`: whether a linear is plain, by its name in files of Qwen2-MoE.
+// How the directory of a test is made. `left_out` says whether a linear is plain, by its name in files of
+// Qwen2-MoE.
 struct recipe {
   const char* name;
   linear_format format;
@@ -38,7 +39,8 @@ inline bool is_router(const std::string& name) {
   return name.ends_with("mlp.gate") || name.ends_with("shared_expert_gate");
 }
 
-// One model twice, quantised and with the same weights in f32, and what its weights are.
+// The files of one model in two forms, quantised and in f32, whose weights are equal; and these weights in
+// double.
 struct mixture_files {
   toy_options options;
   std::vector<toy_tensor> quantised, plain;
