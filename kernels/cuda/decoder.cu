@@ -441,7 +441,7 @@ pending_sum cuda_decoder::attend(std::size_t i, const rows_view& v, bool decodin
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
   if (shape.mixer.gated) {
-    const std::uint32_t first = heads_.width() - heads_.heads * heads_.head_dim;
+    const std::uint32_t first = heads_.width() - heads_.gates;
     gate_rows(d_, type_, heads_, qkv, w.qkv_bias ? w.qkv_bias + first : nullptr, v.rows, out, attended);
   }
   add(i, w.out, out, v.rows, true, attended);

@@ -46,7 +46,7 @@ std::optional<page_type> pages_of(const decoder_shape& s) {
 
 head_shape heads_of(const decoder_shape& s) {
   const attention_mixer& a = mixer_of(s.model);
-  return {a.heads, a.kv_heads, a.head_dim, pages_of(s).value_or(page_type::bf16), a.gated};
+  return {a.heads, a.kv_heads, a.head_dim, pages_of(s).value_or(page_type::bf16), a.gated ? a.q_width() : 0};
 }
 
 feed_forward dense_part(const feed_forward& f) {

@@ -99,30 +99,57 @@ __device__ __forceinline__ float4 plus(const float4& a, const float4& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// The norm of a row that the threads of a block have in registers, zeros behind its end. `room`: block_sum().
-template <int quads>
-__device__ __forceinline__ void normalise(float4 (&row)[quads], const norm_args& n, std::uint32_t width,
-                                          float* room) {
-  const auto each = [&](const auto& f) {
+// What a thread of a block has of a row of `width` numbers: calls f(j, i) for its quad j, which is quad i of
+// the row.
+template <int quads, class F>
+__device__ __forceinline__ void each_quad(std::uint32_t width, const F& f) {
 #pragma unroll
-    for (int j = 0; j < quads; ++j) {
-      const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
-      if (i < width / 4) f(row[j], i);
-    }
-  };
+  for (int j = 0; j < quads; ++j) {
+    const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
+    if (i < width / 4) f(j, i);
+  }
+}
+
+// The weights of a norm, read before they are needed where there are registers for them.
+template <int quads>
+class norm_weights {
+  static constexpr bool early = quads <= 2;
+
+ public:
+  __device__ __forceinline__ norm_weights(const float* weight, std::uint32_t width)
+      : at_(reinterpret_cast<const float4*>(weight)) {
+    if (early && weight) each_quad<quads>(width, [&](int j, std::uint32_t i) { read_[j] = __ldg(at_ + i); });
+  }
+  __device__ __forceinline__ float4 of(int j, std::uint32_t i) const { return early ? read_[j] : at_[i]; }
+
+ private:
+  const float4* at_;
+  float4 read_[early ? quads : 1];
+};
+
+// The norm of a row that the threads of a block have in registers. `room`: block_sum().
+template <int quads>
+__device__ __forceinline__ void normalise(float4 (&row)[quads], const norm_args& n,
+                                          const norm_weights<quads>& weights, std::uint32_t width,
+                                          float* room) {
   if (n.centred) {
     float sum = 0;
-    each([&](const float4& v, std::uint32_t) { sum += v.x + v.y + v.z + v.w; });
+    each_quad<quads>(width, [&](int j, std::uint32_t) { sum += row[j].x + row[j].y + row[j].z + row[j].w; });
     const float mean = block_sum(sum, room) / static_cast<float>(width);
-    each([&](float4& v, std::uint32_t) { v = make_float4(v.x - mean, v.y - mean, v.z - mean, v.w - mean); });
+    each_quad<quads>(width, [&](int j, std::uint32_t) {
+      row[j] = make_float4(row[j].x - mean, row[j].y - mean, row[j].z - mean, row[j].w - mean);
+    });
   }
   float squares = 0;
-  each([&](const float4& v, std::uint32_t) { squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w; });
+  each_quad<quads>(width, [&](int j, std::uint32_t) {
+    const float4 v = row[j];
+    squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+  });
   const float scale = rsqrtf(block_sum(squares, room) / static_cast<float>(width) + n.eps);
-  each([&](float4& v, std::uint32_t i) {
-    const float4 w = reinterpret_cast<const float4*>(n.by.weight)[i];
-    v = make_float4(v.x * scale * w.x, v.y * scale * w.y, v.z * scale * w.z, v.w * scale * w.w);
-    if (n.by.bias) v = plus(v, reinterpret_cast<const float4*>(n.by.bias)[i]);
+  each_quad<quads>(width, [&](int j, std::uint32_t i) {
+    const float4 v = row[j], w = weights.of(j, i);
+    row[j] = make_float4(v.x * scale * w.x, v.y * scale * w.y, v.z * scale * w.z, v.w * scale * w.w);
+    if (n.by.bias) row[j] = plus(row[j], reinterpret_cast<const float4*>(n.by.bias)[i]);
   });
 }
 
@@ -151,18 +178,16 @@ __global__ void __launch_bounds__(1024)
                element* out, bool paired) {
   __shared__ float room[32];
   let_next_start();
+  const norm_weights<quads> behind(p.behind.by.weight, width), front(n.by.weight, width);
   wait_for_previous();
   const std::size_t source = from ? static_cast<std::size_t>(from[blockIdx.x]) : blockIdx.x;
   auto* at = reinterpret_cast<float4*>(x + source * width);
   auto* branch_at = p.branch ? reinterpret_cast<float4*>(p.branch + source * width) : nullptr;
   const bool apart = p.branch || p.behind.by.weight || p.factor != 1;  // what is added has a sum of its own
   float4 row[quads], branch[quads];
-#pragma unroll
-  for (int j = 0; j < quads; ++j) {
-    const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
-    row[j] = branch[j] = make_float4(0, 0, 0, 0);
-    if (i >= width / 4) continue;
+  each_quad<quads>(width, [&](int j, std::uint32_t i) {
     row[j] = __ldcg(at + i);
+    branch[j] = make_float4(0, 0, 0, 0);
     if (branch_at) branch[j] = __ldcg(branch_at + i);
     if (branch_at && p.clear) branch_at[i] = make_float4(0, 0, 0, 0);
     for (const float* bias : p.biases) {
@@ -180,26 +205,20 @@ __global__ void __launch_bounds__(1024)
       else
         row[j] = plus(row[j], made);
     }
-  }
-  if (apart && p.behind.by.weight) normalise(branch, p.behind, width, room);
-#pragma unroll
-  for (int j = 0; j < quads; ++j) {
-    const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
-    if (i >= width / 4) continue;
+  });
+  if (apart && p.behind.by.weight) normalise(branch, p.behind, behind, width, room);
+  each_quad<quads>(width, [&](int j, std::uint32_t i) {
     if (apart) {
       const float4 b = branch[j];
       row[j] = plus(row[j], make_float4(p.factor * b.x, p.factor * b.y, p.factor * b.z, p.factor * b.w));
     }
     if (!from) at[i] = row[j];
-  }
-  if (n.by.weight) normalise(row, n, width, room);
+  });
+  if (n.by.weight) normalise(row, n, front, width, room);
   auto* to = reinterpret_cast<uint2*>(out + std::size_t{blockIdx.x} * width);
-#pragma unroll
-  for (int j = 0; j < quads; ++j) {
-    const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
-    if (i < width / 4)
-      put_quad(to, i, paired, pair_of<type>(row[j].x, row[j].y), pair_of<type>(row[j].z, row[j].w));
-  }
+  each_quad<quads>(width, [&](int j, std::uint32_t i) {
+    put_quad(to, i, paired, pair_of<type>(row[j].x, row[j].y), pair_of<type>(row[j].z, row[j].w));
+  });
 }
 
 // One block for each row, which it reads again for each sum.
@@ -406,7 +425,7 @@ void activate_rows(device& d, dtype type, const element* x, const float* bias, s
 void gate_rows(device& d, dtype type, const head_shape& h, const element* qkv, const float* bias,
                std::uint32_t rows, element* attended, column_order order) {
   const auto kernel = type == dtype::f16 ? gate_kernel<dtype::f16> : gate_kernel<dtype::bf16>;
-  const std::uint32_t width = h.heads * h.head_dim, first = h.width() - width;
+  const std::uint32_t width = h.gates, first = h.width() - width;
   launch(d, kernel, dim3((width / 2 + threads - 1) / threads, rows), threads, 0, qkv + first, h.width(), bias,
          width, attended, order);
 }

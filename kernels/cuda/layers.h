@@ -250,7 +250,7 @@ void activate_rows(device& d, dtype type, const element* x, const float* bias, s
                    const feed_forward& f, element* out);
 
 // attended[r, i] *= sigmoid(g[r, i] + bias[i]): the gates g lie behind the values in qkv [rows, h.width()].
-// `bias`, of the gates, may be null. `order` is that of `attended` [rows, h.heads * h.head_dim].
+// `bias`, of the gates, may be null. `order` is that of `attended` [rows, h.gates].
 void gate_rows(device& d, dtype type, const head_shape& h, const element* qkv, const float* bias,
                std::uint32_t rows, element* attended, column_order order);
 

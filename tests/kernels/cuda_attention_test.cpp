@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -185,6 +186,26 @@ struct scene {
     return q;
   }
 
+  // What is stored for a sequence and key head, whose pages begin at `first`, up to position `to`.
+  struct history {
+    std::vector<double> keys, values;  // [tokens, head_dim]
+    const double* key(const head_shape& h, std::int32_t t) const {
+      return &keys[static_cast<std::size_t>(t) * h.head_dim];
+    }
+    const double* value(const head_shape& h, std::int32_t t) const {
+      return &values[static_cast<std::size_t>(t) * h.head_dim];
+    }
+  };
+  const history& history_of(std::int32_t first, std::int32_t to, std::uint32_t kv_head) const {
+    history& all = histories_[{first, kv_head}];
+    for (auto t = static_cast<std::int32_t>(all.keys.size() / h.head_dim); t <= to; ++t) {
+      const auto key = stored(keys, first, t, kv_head), value = stored(values, first, t, kv_head);
+      all.keys.insert(all.keys.end(), key.begin(), key.end());
+      all.values.insert(all.values.end(), value.begin(), value.end());
+    }
+    return all;
+  }
+
   // The attention of one row and head, by the definition: [head_dim].
   std::vector<double> wanted(std::size_t row, std::uint32_t head, bool fresh) const {
     const std::int32_t first = pages_at[static_cast<std::size_t>(row_slice[row])], to = row_position[row];
@@ -194,9 +215,9 @@ struct scene {
     const std::vector<double> query = query_of(row, head, fresh);
     std::vector<double> weights, out(h.head_dim);
     double largest = -1e300, total = 0;
+    const history& all = history_of(first, to, kv_head);
     for (std::int32_t t = from; t <= to; ++t) {
-      const std::vector<double> key = stored(keys, first, t, kv_head);
-      const double sum = std::inner_product(query.begin(), query.end(), key.begin(), 0.0);
+      const double sum = std::inner_product(query.begin(), query.end(), all.key(h, t), 0.0);
       weights.push_back(cap == 0 ? sum * scale : cap * std::tanh(sum * scale / cap));
       largest = std::max(largest, weights.back());
     }
@@ -204,7 +225,7 @@ struct scene {
     for (double& x : weights) total += x = std::exp(x - largest);
     if (!sinks.empty()) total += std::exp(sinks[head] - largest);
     for (std::int32_t t = from; t <= to; ++t) {
-      const std::vector<double> value = stored(values, first, t, kv_head);
+      const double* value = all.value(h, t);
       for (std::size_t i = 0; i < out.size(); ++i)
         out[i] += weights[static_cast<std::size_t>(t - from)] / total * value[i];
     }
@@ -334,6 +355,7 @@ struct scene {
     unsigned char key, value;
   };
   std::vector<expected> expected_;
+  mutable std::map<std::pair<std::int32_t, std::uint32_t>, history> histories_;
   column_order order_ = column_order::plain;
 };
 
@@ -342,7 +364,7 @@ head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t mos
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
   while (group > most_groups) group = groups[pick(r, 0, 6)];
-  return {kv_heads * group, kv_heads, head_dim, pages, pick(r, 0, 3) == 0};
+  return {kv_heads * group, kv_heads, head_dim, pages, 8 * pick(r, 0, 3)};
 }
 
 // A rule may bound scores, and let them grow. Heads may have sinks, from those that take next to nothing to

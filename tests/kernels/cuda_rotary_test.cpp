@@ -185,7 +185,7 @@ TEST_CASE("cuda: bias, norm and rotary embedding, and the write into pages, equa
         for (const bool norm : {false, true}) {
           // Heads of which one block has all at once, and more than that.
           for (const head_shape h : {head_shape{4, 2, head_dim, elements_of(type)},
-                                     head_shape{40, 8, head_dim, elements_of(type), true}}) {
+                                     head_shape{40, 8, head_dim, elements_of(type), 40}}) {
             CAPTURE(head_dim, name(type), bias, norm, h.heads);
             scene(r, type, h, {bias, norm}).check(*d);
           }
@@ -199,7 +199,7 @@ TEST_CASE("cuda: bias, norm and rotary embedding, and the write into pages, equa
     if (pick(r, 0, 1)) is.rest = pick(r, 0, 1) ? half / 2 : pick(r, 1, half - 1);
     if (pick(r, 0, 1)) is.growth = 0.3f;
     const dtype type = round % 2 ? dtype::f16 : dtype::bf16;
-    const head_shape h{pick(r, 1, 3) * 8, 4, head_dim, elements_of(type), pick(r, 0, 1) == 1};
+    const head_shape h{pick(r, 1, 3) * 8, 4, head_dim, elements_of(type), 16 * pick(r, 0, 1)};
     CAPTURE(round, head_dim, name(type), is.bias, is.norm, is.centred, static_cast<int>(is.norms), is.rest,
             is.growth);
     scene s(r, type, h, is);

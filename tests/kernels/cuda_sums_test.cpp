@@ -252,8 +252,9 @@ TEST_CASE("cuda: activations of rows, gates on attention, and bounds of logits e
     CAPTURE(round, name(type), rows, f.inter, f.gated, biased);
     CHECK(wrong == 0);
 
-    const head_shape h{pick(r, 1, 4) * 2, 2, 16 * pick(r, 1, 8), elements_of(type), true};
-    const std::uint32_t wide = h.heads * h.head_dim, first = h.width() - wide;
+    head_shape h{pick(r, 1, 4) * 2, 2, 16 * pick(r, 1, 8), elements_of(type)};
+    h.gates = h.heads * h.head_dim;
+    const std::uint32_t wide = h.gates, first = h.width() - wide;
     std::vector<element> qkv, attended;
     for (const float v : random_floats(r, std::size_t{rows} * h.width(), 2)) qkv.push_back(rounded(type, v));
     for (const float v : random_floats(r, std::size_t{rows} * wide)) attended.push_back(rounded(type, v));

@@ -63,7 +63,7 @@ class compute_warp {
           __syncwarp();
         }
         m.template add<page_tokens>(q, shared_address(page), warp * piece_tokens, c.at + warp, seen, unit,
-                                    g.a.rule.cap, lane);
+                                    usual ? 0.0f : g.a.rule.cap, lane);
       }
       barrier_arrive_warp(shared_address(&r.empty[stage]));
       if (!c.ends) continue;

@@ -7,6 +7,9 @@
 // «FlashAttention»; Dao, Haziza et al. 2023, «Flash-Decoding»). The last block to finish a row merges the
 // parts.
 //
+// Of heads of 256 two warps share each piece: both compute its scores, and each adds up half of the columns
+// of its values. One warp has no registers for all of them.
+//
 // The row's own key and value may still be in qkv (decode_args::fresh). This kernel then rotates the key,
 // stores both in their page, and writes both over the piece that was loaded from the page. Nothing that is
 // loaded early therefore depends on the kernel in front of this one.
@@ -17,6 +20,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/attention/attention_fresh.h"
+#include "kernels/cuda/device/barrier.h"
 #include "kernels/cuda/device/prefetch.h"
 
 namespace weir::kernels::cuda {
@@ -24,11 +28,17 @@ namespace {
 
 constexpr std::uint32_t most_splits = 16;
 
-// The bytes of shared memory: the warps' ring buffers, and later the warps' results in the same place.
+// The warps that share a piece.
+template <int head_dim>
+constexpr int piece_shares = head_dim > 128 ? 2 : 1;
+
+// The bytes of shared memory: the ring buffers of the warps, or of those that share pieces, and later their
+// results in the same place.
 template <page_type pages, int head_dim, int warps, int stages>
 constexpr std::size_t shared_bytes() {
-  const std::size_t rings = std::size_t{warps} * stages * piece_bytes<pages, head_dim>;
-  const std::size_t parts = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
+  constexpr std::size_t teams = warps / piece_shares<head_dim>;
+  const std::size_t rings = teams * stages * piece_bytes<pages, head_dim>;
+  const std::size_t parts = teams * 16 * (head_dim + 2) * sizeof(float);
   return rings > parts ? rings : parts;
 }
 
@@ -71,9 +81,18 @@ template <page_type pages, int head_dim, int warps, int stages, bool usual>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int pairs = head_dim / 8, piece = piece_bytes<pages, head_dim>;
+  // teams: warps, or pairs of warps that share pieces. columns: of the values, those that a warp adds up.
+  constexpr int shares = piece_shares<head_dim>, teams = warps / shares, columns = head_dim / shares;
   __shared__ __align__(16) float room[fresh_room<pages, head_dim>];  // of the warp that has the last piece
   const head_shape& h = g.a.heads;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int team = warp / shares, share = warp % shares;
+  const auto team_synchronises = [team] {
+    if constexpr (shares == 1)
+      __syncwarp();
+    else
+      named_barrier(1 + team, shares * 32);
+  };
   const std::uint32_t kv_head = blockIdx.x, split = blockIdx.y;
   const int group = static_cast<int>(h.heads / h.kv_heads);
   // The rows of the step were written before the first kernel of the chain. So were the pages, unless the
@@ -92,39 +111,45 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const seen_tokens seen(item.position, g.a.rule.window);
   const int first_piece = seen.first_piece(), pieces = seen.pieces();
   // A short context has fewer parts than g.splits, so that a part has at least one piece for each warp.
-  const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
+  const int parts = min(static_cast<int>(g.splits), max(1, pieces / teams));
   if (static_cast<int>(split) >= parts) return;
   const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
 
-  unsigned char* ring = shared + warp * stages * piece;
+  unsigned char* ring = shared + team * stages * piece;
   int asked = 0;
   std::int32_t ids = 0;  // page numbers of this warp's next 32 pieces, one a lane
   const auto ask = [&](int stage) {
     if (asked % 32 == 0) {
-      const int at = min(begin + warp + (asked + lane) * warps, end - 1);
+      const int at = min(begin + team + (asked + lane) * teams, end - 1);
       ids = g.v.pages[pages_at + at * piece_tokens / page_tokens];
     }
-    const int at = begin + warp + asked * warps;
+    const int at = begin + team + asked * teams;
     const std::int32_t page = __shfl_sync(~0u, ids, asked++ % 32);
     if (at < end)
-      fetch_piece<pages, head_dim>(g.a, kv_head, page, at, shared_address(ring + stage * piece), lane);
+      fetch_piece<pages, head_dim, shares>(g.a, kv_head, page, at, shared_address(ring + stage * piece), lane,
+                                           share);
     copies_end_group();
   };
 #pragma unroll
   for (int s = 0; s < stages; ++s) ask(s);
   // The warp with the last piece lays the row's own key and value over it.
   const int last = seen.last_piece();
-  const bool lays = g.fresh && last < end && (last - begin) % warps == warp;
+  const bool lays = g.fresh && last < end && (last - begin) % teams == team;
   const std::int32_t last_page = lays ? g.v.pages[pages_at + seen.to / page_tokens] : 0;
-  // The kernel of the angles may still be running, so they are only brought nearer.
+  // The kernel of the angles may still be running, so they are only brought nearer. The weights of norms come
+  // from memory.
   if (const std::uint32_t i = threadIdx.x * 32; g.fresh && i < head_dim / 2) {
     prefetch(g.t.cos + std::size_t{row} * (head_dim / 2) + i);
     prefetch(g.t.sin + std::size_t{row} * (head_dim / 2) + i);
   }
+  if (const std::uint32_t i = threadIdx.x * 32; g.fresh && g.t.q_norm && i < head_dim) {
+    prefetch(g.t.q_norm + i);
+    prefetch(g.t.k_norm + i);
+  }
   wait_for_previous();
   fresh_numbers<pages, head_dim> fresh;
-  if (lays) fresh.template load<usual>(g, fresh_row(g, row, kv_head), lane);
+  if (lays && share == 0) fresh.template load<usual>(g, fresh_row(g, row, kv_head), lane);
   queries<pages, head_dim> q;
   q.template load<usual>(g, row, kv_head, lane);
   // The next kernel starts only now, since its loads would delay these.
@@ -135,42 +160,42 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   let_next_start();
 
   const float unit = score_unit<usual>(g, item.position);
-  attention_sums<pages, head_dim> m;
+  attention_sums<pages, head_dim, columns> m;
   m.clear();
   int stage = 0;
-  for (int at = begin + warp; at < end; at += warps) {
+  for (int at = begin + team; at < end; at += teams) {
     copies_wait<stages - 1>();
-    __syncwarp();
+    team_synchronises();
     unsigned char* keys = ring + stage * piece;
     if (lays && at == last) {
-      fresh.template lay<usual>(g, kv_head, seen.to, last_page, keys, room, lane);
-      __syncwarp();
+      if (share == 0) fresh.template lay<usual>(g, kv_head, seen.to, last_page, keys, room, lane);
+      team_synchronises();
     }
-    m.add(q, shared_address(keys), 0, at, seen, unit, usual ? 0.0f : g.a.rule.cap, lane);
-    __syncwarp();
+    m.add(q, shared_address(keys), 0, at, seen, unit, usual ? 0.0f : g.a.rule.cap, lane, share * columns);
+    team_synchronises();
     ask(stage);
     stage = (stage + 1) % stages;
   }
   m.sum_totals();
 
-  // The warps' results are merged in shared memory: [warps][16][head_dim], then the maxima, then the totals.
+  // The teams' results are merged in shared memory: [teams][16][head_dim], then the maxima, then the totals.
   // The maxima become factors.
   copies_wait<0>();
   __syncthreads();
   auto* parts_at = reinterpret_cast<float*>(shared);
-  float* tops = parts_at + warps * 16 * head_dim;
-  float* totals = tops + warps * 16;
+  float* tops = parts_at + teams * 16 * head_dim;
+  float* totals = tops + teams * 16;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int line = lane / 4 + r * 8;
     if (line >= group) continue;
 #pragma unroll
-    for (int i = 0; i < pairs; ++i)
-      *reinterpret_cast<float2*>(parts_at + (warp * 16 + line) * head_dim + pair_at<pages>(i, lane)) =
-          pair_of_sums<pages>(m.result, i, r);
-    if (lane % 4 == 0) {
-      tops[warp * 16 + line] = m.largest[r];
-      totals[warp * 16 + line] = m.total[r];
+    for (int i = 0; i < columns / 8; ++i)
+      *reinterpret_cast<float2*>(parts_at + (team * 16 + line) * head_dim + share * columns +
+                                 pair_at<pages>(i, lane)) = pair_of_sums<pages>(m.result, i, r);
+    if (lane % 4 == 0 && share == 0) {
+      tops[team * 16 + line] = m.largest[r];
+      totals[team * 16 + line] = m.total[r];
     }
   }
   __syncthreads();
@@ -185,9 +210,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     const float sink = sinks_here ? sinks[line] * 1.44269504f : -INFINITY;
     float top = sink, weight = 0;
 #pragma unroll
-    for (int w = 0; w < warps; ++w) top = fmaxf(top, tops[w * 16 + line]);
+    for (int w = 0; w < teams; ++w) top = fmaxf(top, tops[w * 16 + line]);
 #pragma unroll
-    for (int w = 0; w < warps; ++w) {
+    for (int w = 0; w < teams; ++w) {
       const float f = tops[w * 16 + line] == -INFINITY ? 0.0f : exp2f(tops[w * 16 + line] - top);
       tops[w * 16 + line] = f;
       weight += f * totals[w * 16 + line];
@@ -204,7 +229,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     const int line = i / head_dim;
     float2 sum = {0, 0};
 #pragma unroll
-    for (int w = 0; w < warps; ++w) {
+    for (int w = 0; w < teams; ++w) {
       const float f = tops[w * 16 + line];
       const float2 x = *reinterpret_cast<const float2*>(parts_at + (w * 16 + line) * head_dim + i % head_dim);
       sum.x += f * x.x;
@@ -263,10 +288,10 @@ void start(device& d, const decode_args& g) {
     static_assert(shared_bytes<pages, head_dim, 4, three>() <= general_shared);
     start<pages, head_dim, 4, three>(d, g);
   } else {
-    static_assert(shared_bytes<pages, head_dim, 2, three>() <= general_shared);
-    if (shared_bytes<pages, head_dim, 4, three>() <= d.shared_per_block)
-      return start<pages, head_dim, 4, three>(d, g);
-    start<pages, head_dim, 2, three>(d, g);
+    static_assert(shared_bytes<pages, head_dim, 4, three>() <= general_shared);
+    if (shared_bytes<pages, head_dim, 8, three>() <= d.shared_per_block)
+      return start<pages, head_dim, 8, three>(d, g);
+    start<pages, head_dim, 4, three>(d, g);
   }
 }
 

@@ -77,17 +77,19 @@ __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uin
 }
 
 // Begins to copy keys and values of piece `at` to shared memory at `to`, each [16, head_dim] in the layout of
-// unit_at(…, piece_tokens). The copies are asynchronous (cp.async); the caller closes their group.
-template <page_type pages, int head_dim>
+// unit_at(…, piece_tokens). The copies are asynchronous (cp.async); the caller closes their group. Where
+// `shares` is 2, two warps call it: share 0 copies the keys, and share 1 the values.
+template <page_type pages, int head_dim, int shares = 1>
 __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32_t kv_head, std::int32_t page,
-                                            int at, std::uint32_t to, int lane) {
+                                            int at, std::uint32_t to, int lane, int share = 0) {
   constexpr int units = row_units(pages, head_dim), wide = panel_units(units), panel = piece_tokens * wide;
   const std::size_t from = piece_place<pages, head_dim>(a.heads, kv_head, page, at);
 #pragma unroll
   for (int i = lane; i < piece_tokens * units; i += 32) {
     const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 16;
-    copy_async(to + i * 16, a.pages.keys + unit);
-    copy_async(to + piece_bytes<pages, head_dim> / 2 + i * 16, a.pages.values + unit);
+    if (shares == 1 || share == 0) copy_async(to + i * 16, a.pages.keys + unit);
+    if (shares == 1 || share == 1)
+      copy_async(to + piece_bytes<pages, head_dim> / 2 + i * 16, a.pages.values + unit);
   }
   if constexpr (pages == page_type::q8) {  // the scales of 16 tokens are two units for each group
     const std::size_t scales =
@@ -96,8 +98,9 @@ __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32
     if (lane < head_dim / q8_group * 2) {
       const std::uint32_t there = to + piece_tokens * head_dim + lane * 16;
       const std::size_t unit = scales + lane / 2 * page_tokens * 2 + lane % 2 * 16;
-      copy_async(there, a.pages.keys + unit);
-      copy_async(there + piece_bytes<pages, head_dim> / 2, a.pages.values + unit);
+      if (shares == 1 || share == 0) copy_async(there, a.pages.keys + unit);
+      if (shares == 1 || share == 1)
+        copy_async(there + piece_bytes<pages, head_dim> / 2, a.pages.values + unit);
     }
   }
 }
@@ -131,9 +134,8 @@ struct queries {
     for (int upper = 0; upper < 2; ++upper) {
       const int line = lane / 4 + upper * 8;
       const element* head = from + min(line, group - 1) * head_dim;
-      const auto index = static_cast<std::uint32_t>(kv_head * group + min(line, group - 1));
       if (upper * 8 < group && g.fresh)
-        load_turned<usual>(g, index, head, cos, sin, upper, lane);
+        load_turned<usual>(g, kv_head * group + min(line, group - 1), head, cos, sin, upper, lane);
       else if (upper * 8 < group)
         load_plain(g.a.type, head, upper, lane);
 #pragma unroll
@@ -215,11 +217,12 @@ struct queries {
   }
 };
 
-// The attention of a group over the pieces so far: sums of values weighted by exponentials [group, head_dim],
-// in registers as the accumulators of mma. They are not divided by the totals yet.
-template <page_type pages, int head_dim>
+// The attention of a group over the pieces so far: sums of values weighted by exponentials [group, columns],
+// in registers as the accumulators of mma. They are not divided by the totals yet. `columns`: of the values'
+// head_dim, those that the warp adds up.
+template <page_type pages, int head_dim, int columns = head_dim>
 struct attention_sums {
-  static constexpr int units = head_dim / 8;
+  static constexpr int units = columns / 8;
   float result[units][4];  // pair_of_sums() tells which columns they are
   // Of the same two heads: the largest score so far, in units of log2, and the sum of exp2(score - largest).
   // Until sum_totals() `total` covers only the tokens that this lane has computed.
@@ -234,10 +237,12 @@ struct attention_sums {
 
   // Adds piece `at`, of which positions outside `seen` are masked. `stage` is the shared-memory address of a
   // stage that holds the keys of `tokens` tokens and then their values (head_bytes); the piece begins at its
-  // token `first`. `unit` is score_unit(), and `cap` attention_rule::cap.
+  // token `first`. `unit` is score_unit(), and `cap` attention_rule::cap. `column`: the first of `columns`, a
+  // multiple of them.
   template <int tokens = piece_tokens>
   __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t stage, int first,
-                                      int at, const seen_tokens& seen, float unit, float cap, int lane) {
+                                      int at, const seen_tokens& seen, float unit, float cap, int lane,
+                                      int column = 0) {
     float scores[2][4] = {};
     const std::uint32_t keys = stage + first * panel_units(row_units(pages, head_dim)) * 16;
     const std::uint32_t scales = stage + tokens * head_dim + first * 2;  // of q8
@@ -293,7 +298,13 @@ struct attention_sums {
       }
     }
     constexpr int bytes = head_bytes(pages, head_dim, tokens);
-    multiply_values<pages, head_dim, tokens>(result, weights, keys + bytes, scales + bytes, 0, lane);
+    std::uint32_t values = keys + bytes, value_scales = scales + bytes;
+    if constexpr (columns < head_dim) {  // whole panels, and whole groups of q8
+      static_assert(row_units(pages, columns) % 8 == 0);
+      values += column * number_bytes(pages) * tokens;
+      value_scales += column / q8_group * tokens * 2;
+    }
+    multiply_values<pages, columns, tokens>(result, weights, values, value_scales, 0, lane);
   }
 
   // Sums the totals over the lanes of each head, so that every lane has the total of all tokens.

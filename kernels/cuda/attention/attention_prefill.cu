@@ -39,7 +39,8 @@ __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t
   }
 }
 
-template <page_type type, int head_dim, int warps, int pages>
+// `capped`: scores are bounded (attention_rule::cap).
+template <page_type type, int head_dim, int warps, int pages, bool capped>
 __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, attention_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, pairs = head_dim / 8, tiles = page_tokens / 8;
@@ -75,8 +76,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   const auto from_of = [&](int p) { return a.rule.first_seen(p); };
   const int first_page = from_of(b.position) / page_tokens;
   const int last_page = (b.position + b.rows - 1) / page_tokens;
-  const float log2_scale = (a.rule.cap == 0 ? a.rule.scale : a.rule.cap) * 1.44269504f;
-  const float to_cap = a.rule.cap == 0 ? 0.0f : a.rule.scale / a.rule.cap;
+  const float log2_scale = (capped ? a.rule.cap : a.rule.scale) * 1.44269504f;
 
   float result[pairs][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
@@ -95,11 +95,13 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 
     float scores[tiles][4] = {};
     multiply_keys<type, head_dim, page_tokens>(scores, q, key_at, key_at + page_tokens * head_dim, lane);
-    if (to_cap != 0)
+    if constexpr (capped) {
+      const float by = a.rule.scale / a.rule.cap;
 #pragma unroll
       for (int n = 0; n < tiles; ++n)
 #pragma unroll
-        for (int j = 0; j < 4; ++j) scores[n][j] = tanh_quick(scores[n][j] * to_cap);
+        for (int j = 0; j < 4; ++j) scores[n][j] = tanh_quick(scores[n][j] * by);
+    }
     // Only pages with a token that some line does not attend to are masked token by token.
     const bool edge =
         (page + 1) * page_tokens - 1 > b.position || page * page_tokens < from_of(b.position + b.rows - 1);
@@ -172,7 +174,8 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 template <page_type type, int head_dim, int warps, int pages>
 void start(device& d, const rows_view& v, const attention_args& a) {
   constexpr std::size_t shared = shared_bytes<type, head_dim, pages>();
-  const auto kernel = prefill_kernel<type, head_dim, warps, pages>;
+  const auto kernel = a.rule.cap == 0 ? prefill_kernel<type, head_dim, warps, pages, false>
+                                      : prefill_kernel<type, head_dim, warps, pages, true>;
   allow_shared(d, kernel, shared);
   launch(d, kernel, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
 }

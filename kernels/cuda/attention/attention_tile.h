@@ -134,17 +134,18 @@ struct running {
 // Replaces the scores `s` of tile `t` by their exponentials relative to the running maximum, which it updates
 // in `w` with the totals; tokens that a line does not attend to become 0. `shrink` is set to the factor, for
 // each of the two lines, by which the sums of the tiles before must be multiplied. `log2_scale` is the
-// attention's scale times log2(e). Scores that are bounded stay in the units of the others.
-template <int head_dim>
+// attention's scale times log2(e). `capped`: scores are bounded (attention_rule::cap); they stay in the units
+// of the others.
+template <int head_dim, bool capped>
 __device__ __forceinline__ void take_exponentials(float (&s)[tile<head_dim> / 2], running& w, const part& p,
                                                   int t, float log2_scale, float (&shrink)[2]) {
   constexpr int tile = cuda::tile<head_dim>;
   const int lane = static_cast<int>(threadIdx.x % 32),
             token = (p.first_page + t * tile_pages<head_dim>)*page_tokens;
-  if (p.rule.cap != 0) {
+  if constexpr (capped) {
     const float bound = p.rule.cap / p.rule.scale, by = p.rule.scale / p.rule.cap;
 #pragma unroll
-    for (float& x : s) x = bound * tanh_quick(x * by);
+    for (int i = 0; i < tile / 2; ++i) s[i] = bound * tanh_quick(s[i] * by);
   }
   // Only tiles with a token that some line does not attend to are masked token by token.
   if (token + tile - 1 > p.b.position || token < p.from_of(p.b.position + p.b.rows - 1)) {

@@ -76,7 +76,7 @@ __device__ void load_queries(const attention_args& a, const part& p, int group_o
 
 // Computes a warpgroup's 64 lines over all tiles of the part. `o` becomes the sums of values, relative to the
 // largest scores and not divided by the totals.
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool capped>
 __device__ __forceinline__ void consume(const part& p, const rings& r, int group_of_warps, float log2_scale,
                                         running& w, float (&o)[head_dim / 2]) {
   constexpr dtype type = math_type<pages>;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
   multiply_keys<type, head_dim>(s, queries, r.keys);
   wait_products<0>(s);
   if (tells) barrier_arrive(r.key_free);
-  take_exponentials<head_dim>(s, w, p, p.begin, log2_scale, shrink);
+  take_exponentials<head_dim, capped>(s, w, p, p.begin, log2_scale, shrink);
   pack<type>(s, weights);
   int stage = 0;
   std::uint32_t parity = 0;  // of `stage`
@@ -108,7 +108,7 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
     multiply_values<type, head_dim>(o, weights, r.values + stage * bytes);
     wait_products<1>(s);
     if (tells) barrier_arrive(r.key_free + next * 8);
-    take_exponentials<head_dim>(s, w, p, t, log2_scale, shrink);
+    take_exponentials<head_dim, capped>(s, w, p, t, log2_scale, shrink);
     wait_products<0>(o);
     if (tells) barrier_arrive(r.value_free + stage * 8);
 #pragma unroll
@@ -220,7 +220,7 @@ __device__ void write(const attention_args& a, const part& p, const running& w,
 }
 #endif
 
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool capped>
 __global__ void __launch_bounds__(threads<pages, head_dim>, 1) wgmma_kernel(rows_view v, attention_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(threads<pages, head_dim>, 1) wgmma_kernel(rows
 #pragma unroll
     for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
     float o[head_dim / 2];
-    consume<pages, head_dim>(p, r, group_of_warps, log2_scale, w, o);
+    consume<pages, head_dim, capped>(p, r, group_of_warps, log2_scale, w, o);
     if constexpr (pages == page_type::q8) turn_sums(o, lane);  // back
     if (gridDim.z == 1) {
       write<pages, head_dim>(a, p, w, o, log2_scale, line);
@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(threads<pages, head_dim>, 1) wgmma_kernel(rows
 }
 
 // The number of clusters of `parts` blocks that run at once.
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool capped>
 std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   if (parts == 1) return static_cast<std::uint32_t>(d.multiprocessors);
   int& known = d.clusters[parts];
@@ -295,7 +295,7 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   how.attrs = &cluster;
   how.numAttrs = 1;
   // A size that this device does not support is not a failure.
-  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<pages, head_dim>, &how) != cudaSuccess) {
+  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<pages, head_dim, capped>, &how) != cudaSuccess) {
     (void)cudaGetLastError();
     known = 0;
   }
@@ -304,13 +304,13 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
 
 // The number of blocks that share a context: the one with the shortest time, in units of a tile's time. The
 // beginning and the end of a block take about three tiles' time, and the join one more.
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool capped>
 std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
   if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;
   const std::uint32_t tiles = (context + tile<head_dim> - 1) / tile<head_dim>;
   std::uint32_t best = 1, least = tiles + 3;
   for (std::uint32_t parts = 2; parts <= 8 && 2 * parts <= tiles; ++parts) {
-    const std::uint32_t at_once = clusters_at_once<pages, head_dim>(d, parts);
+    const std::uint32_t at_once = clusters_at_once<pages, head_dim, capped>(d, parts);
     if (at_once == 0) continue;
     const std::uint32_t time = (blocks + at_once - 1) / at_once * ((tiles + parts - 1) / parts + 4);
     if (time < least) best = parts, least = time;
@@ -318,15 +318,22 @@ std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) 
   return best;
 }
 
-template <page_type pages, int head_dim>
+template <page_type pages, int head_dim, bool capped>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  allow_shared(d, wgmma_kernel<pages, head_dim>, shared_bytes<pages, head_dim>);
+  const auto kernel = wgmma_kernel<pages, head_dim, capped>;
+  allow_shared(d, kernel, shared_bytes<pages, head_dim>);
   if (d.failed()) return;
   const std::uint32_t seen =
       a.rule.window != 0 ? std::min(v.context, a.rule.window + tile<head_dim>) : v.context;
-  const std::uint32_t parts = parts_for<pages, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
-  launch_clusters(d, wgmma_kernel<pages, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
-                  dim3(1, 1, parts), threads<pages, head_dim>, shared_bytes<pages, head_dim>, v, a);
+  const std::uint32_t parts = parts_for<pages, head_dim, capped>(d, v.block_count * a.heads.kv_heads, seen);
+  launch_clusters(d, kernel, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts),
+                  threads<pages, head_dim>, shared_bytes<pages, head_dim>, v, a);
+}
+
+template <page_type pages, int head_dim>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  if (a.rule.cap != 0) return start<pages, head_dim, true>(d, v, a);
+  start<pages, head_dim, false>(d, v, a);
 }
 
 }  // namespace

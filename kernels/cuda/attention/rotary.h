@@ -17,10 +17,10 @@ struct head_to_turn {
 
   // Where numbers i and half + i are in memory.
   static __device__ __forceinline__ int low_at(int i, std::uint32_t rest) {
-    return number_at(i, half, half - static_cast<int>(rest));
+    return rest == 0 ? i : number_at(i, half, half - static_cast<int>(rest));
   }
   static __device__ __forceinline__ int high_at(int i, std::uint32_t rest) {
-    return number_at(half + i, half, half - static_cast<int>(rest));
+    return rest == 0 ? half + i : number_at(half + i, half, half - static_cast<int>(rest));
   }
 
   // `all_cos` and `all_sin` are the row's, [head_dim / 2].

@@ -41,14 +41,14 @@ constexpr bool has_pages(page_type t, std::uint32_t head_dim) {
 struct head_shape {
   std::uint32_t heads, kv_heads, head_dim;
   page_type pages = page_type::bf16;
-  bool gated = false;  // attention_mixer::gated
+  std::uint32_t gates = 0;  // elements of a row of qkv behind the values (attention_mixer::gated)
   // The bytes of one head's keys, or values, in a page.
   constexpr std::uint32_t page_bytes() const {
     return static_cast<std::uint32_t>(head_bytes(pages, static_cast<int>(head_dim), page_tokens));
   }
   // Elements in a row of qkv: the queries of all heads, then the keys, then the values, then the gates where
   // there are any.
-  constexpr std::uint32_t width() const { return (heads + 2 * kv_heads + (gated ? heads : 0)) * head_dim; }
+  constexpr std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim + gates; }
 };
 
 }  // namespace weir::kernels::cuda
