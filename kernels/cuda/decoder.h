@@ -12,10 +12,8 @@
 namespace weir::kernels::cuda {
 
 // The entry backend::make_decoder. Returns null where the device has failed, and for a model that this
-// decoder does not support: matrices in f32 other than the embedding, sizes that are no multiple of 8, head
-// sizes that the attention kernels do not have; and for a type of keys and values that is neither that of
-// the rows nor fp8 nor q8, or q8 where a head is no multiple of 32. Such a model runs by single operations,
-// or not at all.
+// decoder does not support (why_not() in decoder_room.h). Such a model runs by single operations, or not at
+// all.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 
 }  // namespace weir::kernels::cuda

@@ -470,7 +470,11 @@ TEST_CASE(
     const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
     std::vector<slice> slices;
     for (std::uint32_t i = pick(r, 0, 1) ? pick(r, 1, 4) : pick(r, 5, 60); i > 0; --i)
-      slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
+      slices.push_back({static_cast<int>(pick(r, 0,
+                                              pick(r, 0, 2)      ? 700
+                                              : h.head_dim > 128 ? 2000
+                                                                 : 5000)),
+                        1});
     scene s(r, type, h, window, slices, 0);
     vary(r, s);
     if (pick(r, 0, 2) == 0) s.rest = 2 * pick(r, 0, h.head_dim / 4 - 1);

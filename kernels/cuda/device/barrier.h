@@ -18,7 +18,8 @@ constexpr std::uint64_t evict_first = 0x12f0000000000000, evict_normal = 0x10000
 
 // Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. Name 0 is
 // the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both. 4 belongs to the warpgroup
-// that loads in attention_wgmma.cu; in wide_blocks.cu 4 and 5 are the turns of warpgroups 0 and 1.
+// that loads in attention_wgmma.cu; in wide_blocks.cu 4 and 5 are the turns of warpgroups 0 and 1. In
+// attention_decode.cu the names from 1 on belong to a pair of warps each.
 __device__ __forceinline__ void named_barrier(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
 }
