@@ -64,7 +64,7 @@ class cuda_decoder final : public decoder {
   void record(const rows_view& v, bool decoding);
   pending_sum attend(std::size_t i, const rows_view& v, bool decoding, const pending_sum& before);
   pending_sum feed(std::size_t i, const rows_view& v, const pending_sum& before);
-  expert_sum feed_experts(std::size_t i, const rows_view& v);
+  expert_sum feed_experts(std::size_t i, const rows_view& v, const pending_sum* before, const norm_args& n);
   void feed_shared(std::size_t i, std::uint32_t rows);
   // The order in which the rows in front of a layer's feed-forward are best written.
   column_order order_to_feed(std::size_t i, std::uint32_t rows) const {
@@ -478,9 +478,7 @@ pending_sum cuda_decoder::feed(std::size_t i, const rows_view& v, const pending_
 
   column_order order = order_to_feed(i, v.rows), inner_order = column_order::plain;
   if (mixed) {
-    if (!parallel)
-      norm(d_, type_, x_.as<float>(), before, nullptr, n, v.rows, s_.model.hidden, normed, order);
-    after.experts = feed_experts(i, v);
+    after.experts = feed_experts(i, v, parallel ? nullptr : &before, n);
     return after;
   }
   const bool fuses = products_.can_fuse_gate(w, shape.mlp, normed, v.rows);
@@ -520,18 +518,26 @@ void cuda_decoder::feed_shared(std::size_t i, std::uint32_t rows) {
   multiply(w.down, {}, inner, rows, shared_.as<float>(), product_out::f32);
 }
 
-// The mixture of experts of layer `i`, whose normed rows are there in plain order. Returns what is to be
-// added to x. What experts make stays there until the next layer's experts.
-expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v) {
+// The mixture of experts of layer `i`. `before` is what is to be added to x in front of the norm `n`; null: the
+// normed rows are there, in plain order. Returns what is to be added to x. What experts make stays there until
+// the next layer's experts.
+expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v, const pending_sum* before,
+                                      const norm_args& n) {
   const expert_weights& e = s_.layers[i].experts;
   const feed_forward& f = s_.model.layers[i].mlp;
   const std::uint32_t chosen = f.router.chosen, slots = v.rows * chosen;
   const expert_lists lists = lists_at(lists_.as<std::byte>(), places_);
-  float* const gates = f.shared_gate ? lists.gates : nullptr;
-  if (f.shared) feed_shared(i, v.rows);
+  float *const gates = f.shared_gate ? lists.gates : nullptr, *const x = x_.as<float>();
+  element* const normed = normed_.as<element>();
   const route how{nullptr,   e.router,      e.router_bias, e.choice_bias, f.router,
                   lists.ids, lists.weights, gates,         v.rows,        s_.model.hidden};
-  route_rows(d_, how, normed_.as<element>(), type_, v.pages_at);
+  if (before && can_begin_mixture(d_, how)) {
+    begin_mixture(d_, type_, x, *before, n, how, v.pages_at, normed);
+  } else {
+    if (before) norm(d_, type_, x, *before, nullptr, n, v.rows, s_.model.hidden, normed);
+    route_rows(d_, how, normed, type_, v.pages_at);
+  }
+  if (f.shared) feed_shared(i, v.rows);
   const bool plain = is_plain(e.gate_up.first.type) && is_plain(e.down.first.type);
   const expert_division by = divide_experts(slots, f.router.experts, plain, d_.deterministic);
   if (!by.single) order_slots(d_, lists, slots, f.router.experts, by);
@@ -541,7 +547,8 @@ expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v) {
                     f.kind, f.limit},
                    by);
   multiply_experts(d_, type_, lists,
-                   {e.down, e.down_bias, inner_.as<element>(), made_.as<void>(), slots, 1, expert_out::made},
+                   {e.down, e.down_bias, inner_.as<element>(), made_.as<void>(), slots, 1, expert_out::made,
+                    activation::silu, 0, true},
                    by);
   return {made_.as<float>(), lists.weights, f.shared ? shared_.as<float>() : nullptr, gates, chosen};
 }

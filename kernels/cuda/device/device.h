@@ -60,6 +60,8 @@ class products;
 
 // The most shared memory of a block on the general path: 8.6, 8.9 and 12.0 have no more.
 constexpr std::size_t general_shared = 99 << 10;
+// On the Hopper path, what a kernel declares itself included.
+constexpr std::size_t hopper_shared = 227 << 10;
 
 // What one launch asked for (device::launches).
 struct launched {

@@ -23,8 +23,12 @@ void multiply_experts(device& d, dtype type, const expert_lists& lists, const ex
                       p.share,
                       p.kind,
                       p.f,
-                      p.limit};
-  if (is_plain(m.type)) return by.single ? expert_stream(d, type, a) : expert_tiles(d, type, a, by);
+                      p.limit,
+                      p.ids_settled};
+  if (is_plain(m.type)) {
+    if (!by.single) return expert_tiles(d, type, a, by);
+    return can_stream_bulk(d, a) ? expert_stream_bulk(d, type, a) : expert_stream(d, type, a);
+  }
   by.single ? expert_stream_blocks(d, m.type, a) : expert_tile_blocks(d, m.type, a, by);
 }
 

@@ -51,6 +51,10 @@ struct expert_product {
   expert_out kind = expert_out::made;
   activation f = activation::silu;  // where `kind` is not `made`
   float limit = 0;                  // of activation::clamped
+  // The experts of slots were written by a kernel in front of the one in front of this one. Where slots are
+  // multiplied one by one, and so were those of the kernel in front, weights are then read before that kernel
+  // has ended: it lets this one start once all kernels in front of it have ended.
+  bool ids_settled = false;
 };
 
 // Fills `order`, `tiles` and `count` for `slots` slots: slots by expert, and of one expert by their numbers.
@@ -64,9 +68,11 @@ void order_slots(device& d, const expert_lists& lists, std::uint32_t slots, std:
 void multiply_experts(device& d, dtype type, const expert_lists& lists, const expert_product& p,
                       const expert_division& by);
 
-// The four ways of multiplying, each in the file of its name, for multiply_experts().
+// The ways of multiplying, each in the file of its name, for multiply_experts().
 struct expert_args;
+bool can_stream_bulk(const device& d, const expert_args& a);
 void expert_stream(device& d, dtype type, const expert_args& a);
+void expert_stream_bulk(device& d, dtype type, const expert_args& a);
 void expert_stream_blocks(device& d, dtype type, const expert_args& a);
 void expert_tiles(device& d, dtype type, const expert_args& a, const expert_division& by);
 void expert_tile_blocks(device& d, dtype type, const expert_args& a, const expert_division& by);

@@ -20,6 +20,7 @@ struct expert_args {
   expert_out kind;
   activation f;
   float limit;
+  bool ids_settled;
 
   __device__ __forceinline__ const unsigned char* matrix_of(std::int32_t expert) const {
     return w + static_cast<std::uint64_t>(expert) * stride;

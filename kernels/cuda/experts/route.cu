@@ -5,6 +5,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/warp.h"
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/experts/choose.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -93,100 +94,18 @@ __global__ void __launch_bounds__(product_warps * 32) product_kernel(const produ
     }
 }
 
-struct choice_args {
-  const float* products;  // [rows, outputs]
-  const float* choice_bias;
-  const std::int32_t* pages_at;  // [rows]; may be null
-  std::int32_t* ids;
-  float *weights, *shared;
-  expert_router how;
-  std::uint32_t rows, outputs;
-};
-
-// The rank of a number as an unsigned one, above 0: that of NaN is the least, and -0 has that of 0.
-__device__ __forceinline__ std::uint32_t rank_of(float v) {
-  if (v != v) v = -INFINITY;
-  const std::uint32_t bits = __float_as_uint(v + 0.0f);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
-
-// The scores of a row's products, and the ranks that the choice is made by. A lane has every 32nd expert.
-__device__ __forceinline__ void score(const choice_args& a, const float* products, std::uint32_t lane,
-                                      float* scores, std::uint32_t* ranks) {
-  const std::uint32_t experts = a.how.experts;
-  float largest = -INFINITY, total = 0;
-  for (std::uint32_t e = lane; e < experts; e += 32) {
-    const float p = __ldcg(products + e);
-    scores[e] = p;
-    ranks[e] = rank_of(p);
-    largest = fmaxf(largest, p);
-  }
-  largest = warp_max(largest);
-  for (std::uint32_t e = lane; e < experts; e += 32) {
-    const float p = scores[e];
-    total += scores[e] = a.how.sigmoid ? 1.0f / (1.0f + expf(-p)) : expf(p - largest);
-  }
-  total = warp_sum(total);
-  for (std::uint32_t e = lane; e < experts; e += 32) {
-    if (!a.how.sigmoid) scores[e] /= total;
-    if (a.choice_bias) ranks[e] = rank_of(scores[e] + a.choice_bias[e]);
-  }
-  __syncwarp();  // all lanes read the scores of the chosen
-}
-
-// Chooses one expert after the other. Lane i % 32 writes the i-th.
-__device__ __forceinline__ void choose(const choice_args& a, std::size_t row, std::uint32_t lane,
-                                       const float* scores, std::uint32_t* ranks) {
-  std::int32_t* ids = a.ids + row * a.how.chosen;
-  float* weights = a.weights + row * a.how.chosen;
-  std::uint32_t rank = 0, best = 0;  // the lane's best expert, of those that are left
-  const auto look = [&] {
-    rank = 0;
-    for (std::uint32_t e = lane; e < a.how.experts; e += 32)
-      if (ranks[e] > rank) rank = ranks[e], best = e;
-  };
-  look();
-  float sum = 0;
-  for (std::uint32_t i = 0; i < a.how.chosen; ++i) {
-    const std::uint32_t top = __reduce_max_sync(~0u, rank);
-    const std::uint32_t e = __reduce_min_sync(~0u, rank == top ? best : ~0u);
-    const float s = scores[e];
-    sum += s;
-    if (i % 32 == lane) {
-      ids[i] = static_cast<std::int32_t>(e);
-      weights[i] = s;
-    }
-    if (e % 32 == lane) {
-      ranks[e] = 0;
-      look();
-    }
-  }
-  for (std::uint32_t i = lane; i < a.how.chosen; i += 32)
-    weights[i] = weights[i] / (a.how.renormalised ? sum : 1.0f) * a.how.factor;
-}
-
 // One warp for each row.
-__global__ void __launch_bounds__(choice_warps * 32) choice_kernel(const choice_args a) {
+__global__ void __launch_bounds__(choice_warps * 32)
+    choice_kernel(const product_args of, const choice_args a) {
   extern __shared__ float room[];  // [choice_warps, 2, experts]
   let_next_start();
   wait_for_previous();
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::size_t row = std::size_t{blockIdx.x} * choice_warps + warp;
-  if (row >= a.rows) return;
-  if (a.pages_at && a.pages_at[row] < 0) {
-    for (std::uint32_t i = lane; i < a.how.chosen; i += 32) {
-      a.ids[row * a.how.chosen + i] = -1;
-      a.weights[row * a.how.chosen + i] = 0;
-    }
-    if (a.shared && lane == 0) a.shared[row] = 0;
-    return;
-  }
-  float* scores = room + std::size_t{warp} * 2 * a.how.experts;
-  auto* ranks = reinterpret_cast<std::uint32_t*>(scores + a.how.experts);
-  const float* products = a.products + row * a.outputs;
-  score(a, products, lane, scores, ranks);
-  choose(a, row, lane, scores, ranks);
-  if (a.shared && lane == 0) a.shared[row] = 1.0f / (1.0f + expf(-__ldcg(products + a.how.experts)));
+  if (row >= of.rows) return;
+  const float* products = of.products + row * of.outputs;
+  choose_row(a, row, lane, room + std::size_t{warp} * 2 * a.how.experts,
+             [products](std::uint32_t e) { return __ldcg(products + e); });
 }
 static_assert(choice_warps * 2 * most_experts * sizeof(float) <= 48u << 10);
 
@@ -225,17 +144,11 @@ void route_rows(device& d, const route& op, const void* x, dtype type, const std
     : type == dtype::f16 ? start<dtype::f16>(d, p)
                          : start<dtype::bf16>(d, p);
     const std::size_t slot = std::size_t{at} * op.how.chosen;
-    const choice_args c{products,
-                        op.choice_bias,
-                        pages_at ? pages_at + at : nullptr,
-                        op.ids + slot,
-                        op.weights + slot,
-                        op.shared ? op.shared + at : nullptr,
-                        op.how,
-                        rows,
-                        outputs};
+    const choice_args c{op.choice_bias,     pages_at ? pages_at + at : nullptr,
+                        op.ids + slot,      op.weights + slot,
+                        op.shared ? op.shared + at : nullptr, op.how};
     launch(d, choice_kernel, dim3((rows + choice_warps - 1) / choice_warps), choice_warps * 32,
-           choice_warps * 2 * op.how.experts * sizeof(float), c);
+           choice_warps * 2 * op.how.experts * sizeof(float), p, c);
   }
 }
 

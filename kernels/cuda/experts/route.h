@@ -8,6 +8,8 @@
 #pragma once
 
 #include "kernels/cuda/device/device.h"
+#include "kernels/cuda/element.h"
+#include "kernels/cuda/layers.h"
 
 namespace weir::kernels::cuda {
 
@@ -15,5 +17,15 @@ namespace weir::kernels::cuda {
 // not null, rows whose entry is -1 pad the batch (rows_view): they get the experts -1, which other kernels
 // leave out, and weights of 0. Products lie in device::workspace on their way.
 void route_rows(device& d, const route& op, const void* x, dtype type, const std::int32_t* pages_at);
+
+// Whether begin_mixture() takes the operation: few rows, on the Hopper path, on a device that is not
+// deterministic.
+bool can_begin_mixture(const device& d, const route& op);
+
+// norm() of rows of `x` [op.rows, op.width], which `before` is added to, and route_rows() of the normed rows,
+// in one kernel (front.cu). `normed` [op.rows, op.width] are elements of `type`, in plain order.
+// REQUIRES: can_begin_mixture()
+void begin_mixture(device& d, dtype type, float* x, const pending_sum& before, const norm_args& n,
+                   const route& op, const std::int32_t* pages_at, element* normed);
 
 }  // namespace weir::kernels::cuda

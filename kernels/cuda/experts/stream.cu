@@ -14,8 +14,8 @@ template <dtype type>
 __global__ void __launch_bounds__(warps * 32, 2) expert_kernel(const expert_args a) {
   using size = piece_size<8>;
   __shared__ float4 parts[warps][32];
-  let_next_start();
   wait_for_previous();
+  let_next_start();  // not before: see expert_product::ids_settled
   const auto slot = static_cast<std::int32_t>(blockIdx.y);
   const std::int32_t expert = __ldcg(a.ids + slot);
   if (expert < 0) return;

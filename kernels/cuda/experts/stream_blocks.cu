@@ -13,11 +13,13 @@ constexpr std::uint32_t warps = 8;
 template <dtype type>
 __global__ void __launch_bounds__(warps * 32, 2) expert_kernel(const expert_args a) {
   __shared__ float4 parts[warps][32];
-  let_next_start();
-  wait_for_previous();
+  if (!a.ids_settled) wait_for_previous();
   const auto slot = static_cast<std::int32_t>(blockIdx.y);
   const std::int32_t expert = __ldcg(a.ids + slot);
-  if (expert < 0) return;
+  if (expert < 0) {
+    if (a.ids_settled) wait_for_previous();  // every kernel of a chain waits
+    return;
+  }
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t cells = (a.k + cell_columns - 1) / cell_columns;
   const std::size_t across = std::size_t{cells} * cell_form(type).bytes;
@@ -30,12 +32,17 @@ __global__ void __launch_bounds__(warps * 32, 2) expert_kernel(const expert_args
   const element* const x = a.row_of(slot);
   float sums[4] = {};
   cell_piece<type> one, other;
-  const auto load = [&](cell_piece<type>& p, std::uint32_t at) {
-    if (at >= cells) return;
-    p.load_weights(w, at, lane);
-    p.load_x(x, a.k, 1, at, lane);
+  const auto load_weights = [&](cell_piece<type>& p, std::uint32_t at) {
+    if (at < cells) p.load_weights(w, at, lane);
   };
-  load(one, warp);
+  const auto load = [&](cell_piece<type>& p, std::uint32_t at) {
+    load_weights(p, at);
+    if (at < cells) p.load_x(x, a.k, 1, at, lane);
+  };
+  load_weights(one, warp);
+  if (a.ids_settled) wait_for_previous();
+  let_next_start();  // not before: see expert_product::ids_settled
+  if (warp < cells) one.load_x(x, a.k, 1, warp, lane);
   for (std::uint32_t at = warp; at < cells; at += 2 * warps) {
     load(other, at + warps);
     one.multiply(sums);
