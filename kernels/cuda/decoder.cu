@@ -541,15 +541,22 @@ expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v, const p
   const bool plain = is_plain(e.gate_up.first.type) && is_plain(e.down.first.type);
   const expert_division by = divide_experts(slots, f.router.experts, plain, d_.deterministic);
   if (!by.single) order_slots(d_, lists, slots, f.router.experts, by);
-  const expert_out kind = f.gated ? expert_out::gated : expert_out::alone;
-  multiply_experts(d_, type_, lists,
-                   {e.gate_up, e.gate_up_bias, normed_.as<element>(), inner_.as<void>(), slots, chosen, kind,
-                    f.kind, f.limit},
-                   by);
-  multiply_experts(d_, type_, lists,
-                   {e.down, e.down_bias, inner_.as<element>(), made_.as<void>(), slots, 1, expert_out::made,
-                    activation::silu, 0, true},
-                   by);
+  expert_product in{e.gate_up, e.gate_up_bias, normed, inner_.as<void>(), slots, chosen};
+  in.kind = f.gated ? expert_out::gated : expert_out::alone;
+  in.f = f.kind;
+  in.limit = f.limit;
+  expert_product out{e.down, e.down_bias, inner_.as<element>(), made_.as<void>(), slots};
+  out.ids_settled = true;
+  if (!by.single && can_group_slots(d_, e.gate_up, by) && can_group_slots(d_, e.down, by)) {
+    auto* const gathered = made_.as<element>();  // nobody needs it before the last product writes to it
+    gather_slots(d_, lists, normed, slots, chosen, s_.model.hidden, gathered);
+    in.x = gathered;
+    in.share = 1;
+    in.places = slot_places::in_order;
+    out.places = slot_places::to_slots;
+  }
+  multiply_experts(d_, type_, lists, in, by);
+  multiply_experts(d_, type_, lists, out, by);
   return {made_.as<float>(), lists.weights, f.shared ? shared_.as<float>() : nullptr, gates, chosen};
 }
 

@@ -127,6 +127,16 @@ __device__ __forceinline__ void copy_box_to(std::uint16_t blocks, std::uint32_t 
       "l"(&from), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
       : "memory");
 }
+// copy_box() of a matrix with four dimensions: the box begins at `column`, at 0 in the second dimension, at
+// `plane` in the third, and at `slab` in the fourth.
+__device__ __forceinline__ void copy_slabs(std::uint32_t to, const CUtensorMap& from, int column, int plane,
+                                           int slab, std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, 0, "
+      "%3, %4}], [%5];" ::"r"(to),
+      "l"(&from), "r"(column), "r"(plane), "r"(slab), "r"(barrier)
+      : "memory");
+}
 // copy_box() of a matrix with four dimensions: the box begins at `column`, at 0 in the second and third
 // dimension, and at `slab` in the fourth. The data is marked to be evicted from the L2 cache first, as it is
 // read only once.

@@ -26,6 +26,7 @@ void multiply_experts(device& d, dtype type, const expert_lists& lists, const ex
                       p.limit,
                       p.ids_settled};
   if (is_plain(m.type)) {
+    if (p.places != slot_places::by_slot) return expert_groups(d, type, p, a, by);
     if (!by.single) return expert_tiles(d, type, a, by);
     return can_stream_bulk(d, a) ? expert_stream_bulk(d, type, a) : expert_stream(d, type, a);
   }

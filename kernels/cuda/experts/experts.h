@@ -41,6 +41,13 @@ enum class expert_out {
   gated   // the first n / 2 rows of w are gate, the others up: out[slot, n / 2] = f(gate) * up, elements
 };
 
+// Which rows x and out of a product have.
+enum class slot_places {
+  by_slot,   // out has a row for each slot, x for each `share` of them
+  in_order,  // both have a row for each slot, in the order of expert_lists::order
+  to_slots   // x has them in that order; out by slots
+};
+
 struct expert_product {
   expert_matrices w;
   const float* bias = nullptr;  // [w.count, n]; may be null
@@ -55,9 +62,20 @@ struct expert_product {
   // multiplied one by one, and so were those of the kernel in front, weights are then read before that kernel
   // has ended: it lets this one start once all kernels in front of it have ended.
   bool ids_settled = false;
+  slot_places places = slot_places::by_slot;  // the others: can_group_slots()
 };
 
-// Fills `order`, `tiles` and `count` for `slots` slots: slots by expert, and of one expert by their numbers.
+// Whether many slots can be multiplied in their order, by warpgroups.
+bool can_group_slots(const device& d, const expert_matrices& w, const expert_division& by);
+
+// Copies the rows of x [slots / share, width] of all slots to `out` [slots, width], in the order of the slots'
+// experts. Slots without an expert have no place there. REQUIRES: order_slots() was called; width is a multiple
+// of 8
+void gather_slots(device& d, const expert_lists& lists, const element* x, std::uint32_t slots,
+                  std::uint32_t share, std::uint32_t width, element* out);
+
+// Fills `order`, `tiles` and `count` for `slots` slots: slots by expert, and of one expert by their numbers. Where
+// slots have no expert, the last entries of `order` are -1.
 // REQUIRES: !by.single
 void order_slots(device& d, const expert_lists& lists, std::uint32_t slots, std::uint32_t experts,
                  const expert_division& by);
@@ -75,6 +93,8 @@ void expert_stream(device& d, dtype type, const expert_args& a);
 void expert_stream_bulk(device& d, dtype type, const expert_args& a);
 void expert_stream_blocks(device& d, dtype type, const expert_args& a);
 void expert_tiles(device& d, dtype type, const expert_args& a, const expert_division& by);
+void expert_groups(device& d, dtype type, const expert_product& p, const expert_args& a,
+                   const expert_division& by);
 void expert_tile_blocks(device& d, dtype type, const expert_args& a, const expert_division& by);
 
 }  // namespace weir::kernels::cuda

@@ -92,6 +92,7 @@ __global__ void __launch_bounds__(threads) order_kernel(const order_args a) {
       tiles = __shfl_sync(~0u, tiles_before + few, 31);
     }
     if (lane == 0) *a.count = tiles;
+    for (std::uint32_t i = static_cast<std::uint32_t>(slots) + lane; i < a.slots; i += 32) a.order[i] = -1;
   }
   __syncthreads();
   each_slot(a, [&](std::int32_t expert, unsigned peers, std::uint32_t i) {
