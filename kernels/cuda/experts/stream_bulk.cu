@@ -53,6 +53,22 @@ struct ring {
   }
 };
 
+// Writes what a lane has of a tile: the sums of row lane / 4 and of the row eight behind it, which with a gate
+// is that of up.
+template <dtype type>
+__device__ __forceinline__ void put_tile(const expert_args& a, std::int32_t expert, std::int32_t slot,
+                                         std::uint32_t tile, float low, float high) {
+  const std::uint32_t row = threadIdx.x % 32 / 4;
+  if (a.kind == expert_out::gated) {
+    const std::uint32_t i = tile * 8 + row;
+    if (i < a.n / 2) put_one<type>(a, expert, slot, i, low, high);
+  } else {
+    const std::uint32_t i = tile * 16 + row;
+    if (i < a.n) put_one<type>(a, expert, slot, i, low, 0);
+    if (i + 8 < a.n) put_one<type>(a, expert, slot, i + 8, high, 0);
+  }
+}
+
 template <dtype type>
 __global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const expert_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -105,17 +121,10 @@ __global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const expert_args a
       }
       pieces.ask();
     }
-    if (lane % 4 != 0) continue;
-    const float low = sums[0][0] + sums[1][0], high = sums[0][2] + sums[1][2];
-    const std::uint32_t tile = t % tiles;
-    if (a.kind == expert_out::gated) {
-      const std::uint32_t i = tile * 8 + lane / 4;
-      if (i < a.n / 2) put_one<type>(a, expert, static_cast<std::int32_t>(slot), i, low, high);
-    } else {
-      const std::uint32_t i = tile * 16 + lane / 4;
-      if (i < a.n) put_one<type>(a, expert, static_cast<std::int32_t>(slot), i, low, 0);
-      if (i + 8 < a.n) put_one<type>(a, expert, static_cast<std::int32_t>(slot), i + 8, high, 0);
-    }
+    if (lane % 4 == 0)
+      put_tile<type>(a, expert, static_cast<std::int32_t>(slot), t % tiles, sums[0][0] + sums[1][0],
+                     sums[0][2] + sums[1][2]);
+    __syncwarp();  // all lanes are at the next piece together
   }
 #endif
 }

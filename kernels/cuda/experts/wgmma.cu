@@ -97,6 +97,7 @@ __device__ void compute(const group_args& g, const wgmma_ring<plan>& r) {
     const std::uint32_t slab = index % g.w_tiles * plan::slabs;
     put_row<plan>(g, t, row, slab, sums);
     put_row<plan>(g, t, row + 8, slab, sums + 2);
+    __syncwarp();  // all lanes are at the next product together
   }
 }
 #endif
