@@ -555,8 +555,7 @@ expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v, const p
     in.places = slot_places::in_order;
     out.places = slot_places::to_slots;
   }
-  multiply_experts(d_, type_, lists, in, by);
-  multiply_experts(d_, type_, lists, out, by);
+  multiply_mixture(d_, type_, lists, in, out, by);
   return {made_.as<float>(), lists.weights, f.shared ? shared_.as<float>() : nullptr, gates, chosen};
 }
 

@@ -284,6 +284,61 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, in one kernel or in two") {
+  const auto b = cuda_device();
+  if (!b) return;
+  device& d = of(b->self);
+  rng r(static_cast<rng::result_type>(drawn_seed(48)));
+  int at_once = 0;
+  for (int round = 0; round < 60; ++round) {
+    const dtype type = round % 2 ? dtype::f16 : dtype::bf16;
+    const std::uint32_t chosen = pick(r, 1, 8), rows = pick(r, 1, 64 / chosen), slots = rows * chosen;
+    const std::uint32_t experts = pick(r, 1, 24), unit = round % 6 == 5 ? 8 : 32;
+    // Some of the widths have fewer columns than a stage, and some have a part of a stage at the end.
+    const std::uint32_t hidden = unit * pick(r, 1, 640 / unit), inter = unit * pick(r, 1, 640 / unit);
+    const auto f = static_cast<activation>(pick(r, 0, 3));
+    const bool gated = f == activation::clamped || round % 3 != 2;
+    scene first{type, expert_set(r, b, type, experts, (gated ? 2 * inter : inter + 15) / 16 * 16, hidden), {}, {},
+                {},   chosen, gated ? expert_out::gated : expert_out::alone, f};
+    first.ids = draw_experts(r, slots, experts, histograms[static_cast<std::size_t>(round) % std::size(histograms)]);
+    pad(r, first.ids);
+    for (const float v : random_floats(r, std::size_t{rows} * hidden, 1 / std::sqrt(float(hidden))))
+      first.x.push_back(rounded(type, v));
+    const std::uint32_t made = first.w.there.first.rows / (first.kind == expert_out::gated ? 2 : 1);
+    scene second{type, expert_set(r, b, type, experts, hidden, made), {}, {}, first.ids, 1, expert_out::made,
+                 activation::silu};
+    if (pick(r, 0, 1)) first.bias = random_floats(r, std::size_t{experts} * first.w.there.first.rows);
+    if (pick(r, 0, 1)) second.bias = random_floats(r, std::size_t{experts} * hidden);
+
+    lists_there lists(d, first.ids, {true, 0, 0});
+    const weir::tests::on_device turns(d, std::vector<std::uint32_t>(2 + most_single_slots));
+    lists.view.turns = {turns.get(), turns.get() + 1, turns.get() + 2};
+    const weir::tests::on_device x(d, first.x);
+    const weir::tests::on_device bias(d, first.bias), other_bias(d, second.bias);
+    for (int again = 0; again < 2; ++again) {  // the turns are ready once more
+      const weir::tests::on_device inner(d, std::vector<element>(std::size_t{slots} * made + 64, element{0xffff}));
+      const weir::tests::on_device out(d, std::vector<float>(std::size_t{slots} * hidden + 64, NAN));
+      expert_product in{first.w.there, first.bias.empty() ? nullptr : bias.get(), x.get(), inner.get(), slots,
+                        chosen,        first.kind,                                first.f, 2};
+      expert_product behind{second.w.there, second.bias.empty() ? nullptr : other_bias.get(), inner.get(),
+                            out.get(), slots};
+      behind.ids_settled = true;
+      multiply_mixture(d, type, lists.view, in, behind, {true, 0, 0});
+      d.sync();
+      REQUIRE(d.fault == "");
+      at_once += hidden % 32 == 0 && made % 32 == 0;
+      std::vector<float> between;
+      second.x = inner.back();
+      for (const element e : second.x) between.push_back(number(type, e));
+      CAPTURE(round, again, name(type), rows, chosen, hidden, made, experts, int(first.kind), int(first.f));
+      CHECK(worst(r, first, between, 6e-5) <= 1);
+      CHECK(worst(r, second, out.back(), 6e-5) <= 1);
+      CHECK(turns.back() == std::vector<std::uint32_t>(2 + most_single_slots));
+    }
+  }
+  CHECK(at_once > 60);
+}
+
 TEST_CASE(
     "cuda: a decoder's products of experts with quantised weights equal loops in double, of every type") {
   const auto b = cuda_device();
@@ -336,7 +391,8 @@ TEST_CASE("cuda: a decoder routes rows of elements as the reference does, and le
   rng r(static_cast<rng::result_type>(drawn_seed(45)));
   for (const dtype type : {dtype::bf16, dtype::f16})
     for (const std::uint32_t rows : {1u, 5u, 64u, 65u, 300u}) {
-      const std::uint32_t width = 8 * pick(r, 4, 60), experts = 32, chosen = 4;
+      const std::uint32_t width = rows > 64 && type == dtype::bf16 ? 32 * pick(r, 1, 15) : 8 * pick(r, 4, 60);
+      const std::uint32_t experts = rows == 300 ? 40 : 32, chosen = 4;
       const auto x = random_elements(r, type, std::size_t{rows} * width);
       std::vector<float> wide;
       for (const element e : x) wide.push_back(number(type, e));

@@ -31,6 +31,7 @@ expert_room expert_room_of(const model_shape& m, std::uint32_t rows) {
     out.lists.bytes += (bytes + 255) / 256 * 256;
     return at;
   };
+  out.lists.turns = take((2 + most_single_slots) * sizeof(std::uint32_t));
   out.lists.ids = take(slots * sizeof(std::int32_t));
   out.lists.weights = take(slots * sizeof(float));
   out.lists.gates = take(gates * sizeof(float));

@@ -4,33 +4,52 @@
 
 namespace weir::kernels::cuda {
 
+namespace {
+
+expert_args args_of(const expert_lists& lists, const expert_product& p) {
+  const matrix& m = p.w.first;
+  return {static_cast<const unsigned char*>(m.data),
+          p.w.stride,
+          p.bias,
+          p.x,
+          p.out,
+          lists.ids,
+          lists.order,
+          lists.tiles,
+          lists.count,
+          m.rows,
+          m.cols,
+          p.slots,
+          p.share,
+          p.kind,
+          p.f,
+          p.limit,
+          p.ids_settled};
+}
+
+}  // namespace
+
 void multiply_experts(device& d, dtype type, const expert_lists& lists, const expert_product& p,
                       const expert_division& by) {
   if (d.failed() || p.slots == 0) return;
-  const matrix& m = p.w.first;
-  const expert_args a{static_cast<const unsigned char*>(m.data),
-                      p.w.stride,
-                      p.bias,
-                      p.x,
-                      p.out,
-                      lists.ids,
-                      lists.order,
-                      lists.tiles,
-                      lists.count,
-                      m.rows,
-                      m.cols,
-                      p.slots,
-                      p.share,
-                      p.kind,
-                      p.f,
-                      p.limit,
-                      p.ids_settled};
-  if (is_plain(m.type)) {
+  const dtype weights = p.w.first.type;
+  const expert_args a = args_of(lists, p);
+  if (is_plain(weights)) {
     if (p.places != slot_places::by_slot) return expert_groups(d, type, p, a, by);
-    if (!by.single) return expert_tiles(d, type, a, by);
-    return can_stream_bulk(d, a) ? expert_stream_bulk(d, type, a) : expert_stream(d, type, a);
+    return by.single ? expert_stream(d, type, a) : expert_tiles(d, type, a, by);
   }
-  by.single ? expert_stream_blocks(d, m.type, a) : expert_tile_blocks(d, m.type, a, by);
+  by.single ? expert_stream_blocks(d, weights, a) : expert_tile_blocks(d, weights, a, by);
+}
+
+void multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
+                      const expert_product& out, const expert_division& by) {
+  if (d.failed() || in.slots == 0) return;
+  if (by.single && is_plain(in.w.first.type) && is_plain(out.w.first.type)) {
+    const expert_args first = args_of(lists, in), second = args_of(lists, out);
+    if (can_stream_both(d, first, second)) return expert_stream_both(d, type, first, second, lists.turns);
+  }
+  multiply_experts(d, type, lists, in, by);
+  multiply_experts(d, type, lists, out, by);
 }
 
 }  // namespace weir::kernels::cuda

@@ -19,6 +19,12 @@
 
 namespace weir::kernels::cuda {
 
+// How the warps of a kernel share out work (stream_both.cu): counters in memory of the device, 0 between kernels.
+struct expert_turns {
+  std::uint32_t *taken = nullptr, *ended = nullptr;  // pieces of work that are taken; blocks that have ended
+  std::uint32_t* done = nullptr;                     // [most_single_slots] tiles that are done, of each slot
+};
+
 // The lists of expert_places, in memory of the device.
 struct expert_lists {
   std::int32_t* ids = nullptr;
@@ -26,12 +32,15 @@ struct expert_lists {
   std::int32_t* order = nullptr;
   expert_tile* tiles = nullptr;
   std::int32_t* count = nullptr;
+  expert_turns turns;
 };
 inline expert_lists lists_at(std::byte* memory, const expert_places& p) {
+  auto* const turns = reinterpret_cast<std::uint32_t*>(memory + p.turns);
   return {
       reinterpret_cast<std::int32_t*>(memory + p.ids),  reinterpret_cast<float*>(memory + p.weights),
       reinterpret_cast<float*>(memory + p.gates),       reinterpret_cast<std::int32_t*>(memory + p.order),
-      reinterpret_cast<expert_tile*>(memory + p.tiles), reinterpret_cast<std::int32_t*>(memory + p.count)};
+      reinterpret_cast<expert_tile*>(memory + p.tiles), reinterpret_cast<std::int32_t*>(memory + p.count),
+      {turns, turns + 1, turns + 2}};
 }
 
 // What becomes of the product of a slot's row and its expert's matrix w [n, k], plus the expert's bias.
@@ -86,11 +95,18 @@ void order_slots(device& d, const expert_lists& lists, std::uint32_t slots, std:
 void multiply_experts(device& d, dtype type, const expert_lists& lists, const expert_product& p,
                       const expert_division& by);
 
-// The ways of multiplying, each in the file of its name, for multiply_experts().
+// Both products of a mixture: `in`, and `out` of its outputs, whose experts are the same. As multiply_experts() of
+// one and then of the other, in one kernel where that is quicker.
+// REQUIRES: out.x is in.out
+void multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
+                      const expert_product& out, const expert_division& by);
+
+// The ways of multiplying, each in the file of its name, for the two functions above.
 struct expert_args;
-bool can_stream_bulk(const device& d, const expert_args& a);
+bool can_stream_both(const device& d, const expert_args& in, const expert_args& out);
 void expert_stream(device& d, dtype type, const expert_args& a);
-void expert_stream_bulk(device& d, dtype type, const expert_args& a);
+void expert_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out,
+                        const expert_turns& turns);
 void expert_stream_blocks(device& d, dtype type, const expert_args& a);
 void expert_tiles(device& d, dtype type, const expert_args& a, const expert_division& by);
 void expert_groups(device& d, dtype type, const expert_product& p, const expert_args& a,

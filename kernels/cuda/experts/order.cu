@@ -27,11 +27,20 @@ __device__ __forceinline__ void each_slot(const order_args& a, const F& f) {
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t run = (a.slots + warps * 32 - 1) / (warps * 32) * 32;
   const std::uint32_t begin = min(warp * run, a.slots), end = min(begin + run, a.slots);
-  for (std::uint32_t at = begin; at < end; at += 32) {
-    const std::uint32_t i = at + lane;
-    const std::int32_t expert = i < end ? __ldcg(a.ids + i) : -1;
-    f(expert, __match_any_sync(~0u, expert), i);
-    __syncwarp();
+  constexpr std::uint32_t early = 8;  // reads that are under way at once
+  for (std::uint32_t at = begin; at < end; at += early * 32) {
+    std::int32_t experts[early];
+#pragma unroll
+    for (std::uint32_t j = 0; j < early; ++j) {
+      const std::uint32_t i = at + j * 32 + lane;
+      experts[j] = i < end ? __ldcg(a.ids + i) : -1;
+    }
+#pragma unroll
+    for (std::uint32_t j = 0; j < early; ++j) {
+      if (at + j * 32 >= end) break;
+      f(experts[j], __match_any_sync(~0u, experts[j]), at + j * 32 + lane);
+      __syncwarp();
+    }
   }
 }
 

@@ -12,14 +12,6 @@ namespace {
 
 constexpr int product_warps = 4, choice_warps = 4;
 
-// x is [rows, width], router is [outputs, width], products is [rows, outputs].
-struct product_args {
-  const void* x;
-  const float *router, *bias;
-  float* products;
-  std::uint32_t rows, width, experts, outputs;  // outputs: the experts, and the gate of a shared one
-};
-
 // Numbers i to i + 3 of a row. REQUIRES: i is a multiple of 4, and so is the width
 template <dtype type>
 __device__ __forceinline__ float4 four_of(const void* x, std::size_t i) {
@@ -43,7 +35,7 @@ __device__ __forceinline__ float one_of(const void* x, std::size_t i) {
 // A warp makes the products of `outs` outputs and `ins` rows. Those behind the last one repeat it, and are
 // not written.
 template <dtype type, int outs, int ins>
-__global__ void __launch_bounds__(product_warps * 32) product_kernel(const product_args a) {
+__global__ void __launch_bounds__(product_warps * 32) product_kernel(const router_product a) {
   let_next_start();
   wait_for_previous();
   const std::uint32_t lane = threadIdx.x % 32, first = blockIdx.y * ins,
@@ -96,7 +88,7 @@ __global__ void __launch_bounds__(product_warps * 32) product_kernel(const produ
 
 // One warp for each row.
 __global__ void __launch_bounds__(choice_warps * 32)
-    choice_kernel(const product_args of, const choice_args a) {
+    choice_kernel(const router_product of, const choice_args a) {
   extern __shared__ float room[];  // [choice_warps, 2, experts]
   let_next_start();
   wait_for_previous();
@@ -113,13 +105,15 @@ static_assert(choice_warps * 2 * most_experts * sizeof(float) <= 48u << 10);
 constexpr std::uint32_t few_rows = 64;
 
 template <dtype type>
-void start(device& d, const product_args& a) {
+void start(device& d, const router_product& a) {
   const auto run = [&](auto kernel, std::uint32_t outs, std::uint32_t ins) {
     const std::uint32_t each = outs * product_warps;
     launch(d, kernel, dim3((a.outputs + each - 1) / each, (a.rows + ins - 1) / ins), product_warps * 32, 0,
            a);
   };
   if (a.rows <= few_rows) return run(product_kernel<type, 1, 4>, 1, 4);
+  if constexpr (type != dtype::f32)
+    if (can_route_tiles(d, a)) return route_tiles(d, type, a);
   run(product_kernel<type, 4, 4>, 4, 4);
 }
 
@@ -132,7 +126,7 @@ void route_rows(device& d, const route& op, const void* x, dtype type, const std
   auto* const products = static_cast<float*>(d.workspace);
   for (std::uint32_t at = 0; at < op.rows; at += most) {
     const std::uint32_t rows = std::min(most, op.rows - at);
-    const product_args p{static_cast<const std::byte*>(x) + std::size_t{at} * op.width * size,
+    const router_product p{static_cast<const std::byte*>(x) + std::size_t{at} * op.width * size,
                          op.router,
                          op.bias,
                          products,

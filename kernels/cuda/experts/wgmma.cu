@@ -51,19 +51,41 @@ __device__ void load(const group_args& g, const CUtensorMap& w, const CUtensorMa
   }
 }
 
+// Outputs `i` and `i` + 1 of a slot in every other case than put_row()'s quick ones. Not a part of the unrolled
+// loop there: it would not fit into the cache of instructions.
+template <class plan>
+__device__ __noinline__ void put_slowly(const expert_args& a, std::int32_t expert, std::int32_t slot,
+                                        std::uint32_t i, float2 v, float2 up) {
+  put_two<plan::type>(a, expert, slot, i, v, up);
+}
+
 // Writes a thread's outputs of slot `row` of a tile; those of slab j come from sums + 4 * planes * j.
 template <class plan>
 __device__ __forceinline__ void put_row(const group_args& g, const expert_tile& t, std::int32_t row,
                                         std::uint32_t slab, const float* sums) {
   if (row >= t.count) return;
-  const std::int32_t place = t.first + row, to = g.by_slot ? __ldcg(g.a.order + place) : place;
+  const expert_args& a = g.a;
+  const std::int32_t place = t.first + row, to = g.by_slot ? __ldcg(a.order + place) : place;
+  const auto each_pair = [&](const auto& put) {
 #pragma unroll
-  for (int j = 0; j < plan::slabs; ++j) {
-    const float* s = sums + 4 * plan::planes * j;
-    const std::uint32_t i = (slab + static_cast<std::uint32_t>(j)) * 8 + threadIdx.x % 4 * 2;
-    if (i >= g.a.width()) continue;
-    const float2 v = make_float2(s[0], s[1]), up = plan::planes == 2 ? make_float2(s[4], s[5]) : v;
-    put_two<plan::type>(g.a, t.expert, to, i, v, up);
+    for (int j = 0; j < plan::slabs; ++j) {
+      const float* s = sums + 4 * plan::planes * j;
+      const std::uint32_t i = (slab + static_cast<std::uint32_t>(j)) * 8 + threadIdx.x % 4 * 2;
+      if (i < a.width()) put(i, make_float2(s[0], s[1]), make_float2(s[4 * plan::planes - 4], s[4 * plan::planes - 3]));
+    }
+  };
+  const std::size_t at = static_cast<std::size_t>(to) * a.width();
+  if (plan::planes == 2 && !a.bias && can_gate(a.f)) {
+    auto* const out = static_cast<element*>(a.out) + at;
+    each_pair([&](std::uint32_t i, float2 gate, float2 up) {
+      *reinterpret_cast<std::uint32_t*>(out + i) =
+          pair_of<plan::type>(gated_quickly(a.f, gate.x, up.x), gated_quickly(a.f, gate.y, up.y));
+    });
+  } else if (plan::planes == 1 && !a.bias && a.kind == expert_out::made) {
+    auto* const out = static_cast<float*>(a.out) + at;
+    each_pair([&](std::uint32_t i, float2 v, float2) { *reinterpret_cast<float2*>(out + i) = v; });
+  } else {
+    each_pair([&](std::uint32_t i, float2 v, float2 up) { put_slowly<plan>(a, t.expert, to, i, v, up); });
   }
 }
 
@@ -78,6 +100,13 @@ __device__ void compute(const group_args& g, const wgmma_ring<plan>& r) {
   turn_of_ring<plan::stages> at;
   for (std::uint32_t index = blockIdx.x; index < shares; index += gridDim.x) {
     const expert_tile t = tile_at(g.a, index / g.w_tiles);
+    if (static_cast<std::int32_t>(group * 64) >= t.count) {  // this warpgroup has no slots of the tile
+      for (std::uint32_t chunk = 0; chunk < g.chunks; ++chunk, at.next()) {
+        barrier_wait(r.full(at.stage), at.phase);
+        leave_stage(at.stage);
+      }
+      continue;
+    }
     float sums[plan::w_rows / 2];
     for (std::uint32_t chunk = 0; chunk < g.chunks; ++chunk, at.next()) {
       barrier_wait(r.full(at.stage), at.phase);
