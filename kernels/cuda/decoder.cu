@@ -555,7 +555,10 @@ expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v, const p
     in.places = slot_places::in_order;
     out.places = slot_places::to_slots;
   }
-  multiply_mixture(d_, type_, lists, in, out, by);
+  // Where nothing else is to be done with the sum of what experts make, their kernel may add it to x at once.
+  mixture_sum sum;
+  if (!apart_[i] && !f.shared) sum = {x, lists.weights, chosen};
+  if (multiply_mixture(d_, type_, lists, in, out, by, sum)) return {};
   return {made_.as<float>(), lists.weights, f.shared ? shared_.as<float>() : nullptr, gates, chosen};
 }
 

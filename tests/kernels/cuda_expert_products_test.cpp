@@ -310,9 +310,20 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
     if (pick(r, 0, 1)) first.bias = random_floats(r, std::size_t{experts} * first.w.there.first.rows);
     if (pick(r, 0, 1)) second.bias = random_floats(r, std::size_t{experts} * hidden);
 
+    const std::vector<std::uint32_t> none(2 + most_single_slots * (1 + (hidden + 15) / 16));
+    const weir::tests::on_device turns(d, none);
+    // The experts of a row that pads the batch are all -1, and no others.
+    for (std::uint32_t slot = 0; slot < slots; ++slot)
+      if (first.ids[slot / chosen * chosen] < 0)
+        first.ids[slot] = -1;
+      else if (first.ids[slot] < 0)
+        first.ids[slot] = 0;
+    second.ids = first.ids;
     lists_there lists(d, first.ids, {true, 0, 0});
-    const weir::tests::on_device turns(d, std::vector<std::uint32_t>(2 + most_single_slots));
-    lists.view.turns = {turns.get(), turns.get() + 1, turns.get() + 2};
+    lists.view.turns = {turns.get(), turns.get() + 1, turns.get() + 2, turns.get() + 2 + most_single_slots};
+    const auto stream = random_floats(r, std::size_t{rows} * hidden), weights = random_floats(r, slots);
+    const weir::tests::on_device weights_there(d, weights);
+    const bool sums = round % 4 != 3;
     const weir::tests::on_device x(d, first.x);
     const weir::tests::on_device bias(d, first.bias), other_bias(d, second.bias);
     for (int again = 0; again < 2; ++again) {  // the turns are ready once more
@@ -323,17 +334,28 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
       expert_product behind{second.w.there, second.bias.empty() ? nullptr : other_bias.get(), inner.get(),
                             out.get(), slots};
       behind.ids_settled = true;
-      multiply_mixture(d, type, lists.view, in, behind, {true, 0, 0});
+      const weir::tests::on_device added(d, stream);
+      const bool is_added = multiply_mixture(d, type, lists.view, in, behind, {true, 0, 0},
+                                             {sums ? added.get() : nullptr, weights_there.get(), chosen});
       d.sync();
       REQUIRE(d.fault == "");
-      at_once += hidden % 32 == 0 && made % 32 == 0;
+      at_once += is_added;
       std::vector<float> between;
       second.x = inner.back();
       for (const element e : second.x) between.push_back(number(type, e));
       CAPTURE(round, again, name(type), rows, chosen, hidden, made, experts, int(first.kind), int(first.f));
       CHECK(worst(r, first, between, 6e-5) <= 1);
       CHECK(worst(r, second, out.back(), 6e-5) <= 1);
-      CHECK(turns.back() == std::vector<std::uint32_t>(2 + most_single_slots));
+      CHECK(turns.back() == none);
+      const auto got = out.back();
+      std::vector<float> wanted = stream;
+      for (std::size_t at = 0; is_added && at < wanted.size(); ++at) {
+        double sum = 0;
+        for (std::uint32_t slot = std::uint32_t(at / hidden) * chosen, i = 0; i < chosen; ++i, ++slot)
+          if (first.ids[slot] >= 0) sum += double{weights[slot]} * got[slot * std::size_t{hidden} + at % hidden];
+        wanted[at] = float(double{wanted[at]} + sum);
+      }
+      CHECK(worst_difference(wanted, added.back()) <= 1e-5);
     }
   }
   CHECK(at_once > 60);

@@ -46,7 +46,7 @@ struct expert_tile {
 
 // The lists of a step's slots, as bytes from the beginning of one buffer.
 struct expert_places {
-  std::uint64_t turns = 0;    // [2 + most_single_slots] u32: expert_turns; the first, wherever the others are
+  std::uint64_t turns = 0;    // u32s of expert_turns; the first of the lists, however long the others are
   std::uint64_t ids = 0;      // [slots] i32: the expert of each slot; -1: its row pads the batch
   std::uint64_t weights = 0;  // [slots] f32
   std::uint64_t gates = 0;    // [rows] f32: of the shared expert

@@ -41,15 +41,19 @@ void multiply_experts(device& d, dtype type, const expert_lists& lists, const ex
   by.single ? expert_stream_blocks(d, weights, a) : expert_tile_blocks(d, weights, a, by);
 }
 
-void multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
-                      const expert_product& out, const expert_division& by) {
-  if (d.failed() || in.slots == 0) return;
+bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
+                      const expert_product& out, const expert_division& by, const mixture_sum& sum) {
+  if (d.failed() || in.slots == 0) return false;
   if (by.single && is_plain(in.w.first.type) && is_plain(out.w.first.type)) {
     const expert_args first = args_of(lists, in), second = args_of(lists, out);
-    if (can_stream_both(d, first, second)) return expert_stream_both(d, type, first, second, lists.turns);
+    if (can_stream_both(d, first, second)) {
+      expert_stream_both(d, type, first, second, lists.turns, sum);
+      return sum.x != nullptr;
+    }
   }
   multiply_experts(d, type, lists, in, by);
   multiply_experts(d, type, lists, out, by);
+  return false;
 }
 
 }  // namespace weir::kernels::cuda

@@ -23,6 +23,7 @@ namespace weir::kernels::cuda {
 struct expert_turns {
   std::uint32_t *taken = nullptr, *ended = nullptr;  // pieces of work that are taken; blocks that have ended
   std::uint32_t* done = nullptr;                     // [most_single_slots] tiles that are done, of each slot
+  std::uint32_t* added = nullptr;  // [most_single_slots, tiles] slots that are done, of each row and tile
 };
 
 // The lists of expert_places, in memory of the device.
@@ -40,7 +41,7 @@ inline expert_lists lists_at(std::byte* memory, const expert_places& p) {
       reinterpret_cast<std::int32_t*>(memory + p.ids),  reinterpret_cast<float*>(memory + p.weights),
       reinterpret_cast<float*>(memory + p.gates),       reinterpret_cast<std::int32_t*>(memory + p.order),
       reinterpret_cast<expert_tile*>(memory + p.tiles), reinterpret_cast<std::int32_t*>(memory + p.count),
-      {turns, turns + 1, turns + 2}};
+      {turns, turns + 1, turns + 2, turns + 2 + most_single_slots}};
 }
 
 // What becomes of the product of a slot's row and its expert's matrix w [n, k], plus the expert's bias.
@@ -95,18 +96,27 @@ void order_slots(device& d, const expert_lists& lists, std::uint32_t slots, std:
 void multiply_experts(device& d, dtype type, const expert_lists& lists, const expert_product& p,
                       const expert_division& by);
 
+// What becomes of what experts make: row r of x [rows, n] gets the sum of its slots' times their weights
+// [slots], slot after slot. No sum where x is null.
+struct mixture_sum {
+  float* x = nullptr;
+  const float* weights = nullptr;
+  std::uint32_t chosen = 0;  // slots of a row
+};
+
 // Both products of a mixture: `in`, and `out` of its outputs, whose experts are the same. As multiply_experts() of
-// one and then of the other, in one kernel where that is quicker.
-// REQUIRES: out.x is in.out
-void multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
-                      const expert_product& out, const expert_division& by);
+// one and then of the other, in one kernel where that is quicker. Returns whether `sum` was made, too: only that
+// one kernel makes it.
+// REQUIRES: out.x is in.out; out.kind is made
+bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
+                      const expert_product& out, const expert_division& by, const mixture_sum& sum);
 
 // The ways of multiplying, each in the file of its name, for the two functions above.
 struct expert_args;
 bool can_stream_both(const device& d, const expert_args& in, const expert_args& out);
 void expert_stream(device& d, dtype type, const expert_args& a);
 void expert_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out,
-                        const expert_turns& turns);
+                        const expert_turns& turns, const mixture_sum& sum);
 void expert_stream_blocks(device& d, dtype type, const expert_args& a);
 void expert_tiles(device& d, dtype type, const expert_args& a, const expert_division& by);
 void expert_groups(device& d, dtype type, const expert_product& p, const expert_args& a,

@@ -28,6 +28,7 @@ constexpr std::uint32_t none = ~0u;
 struct both_args {
   expert_args products[2];
   expert_turns turns;
+  mixture_sum sum;
   std::uint32_t slots, tiles[2], longest;  // tiles: of a slot; longest: K of the product that has more
 };
 
@@ -138,6 +139,31 @@ __device__ __forceinline__ void put_tile(const expert_args& a, std::int32_t expe
   }
 }
 
+// Counts a tile of a slot's second product, whose outputs the lanes have written. The warp with the last one of
+// those of a row adds them up, and to the stream.
+__device__ __forceinline__ void add_tile(const both_args& b, std::uint32_t slot, std::uint32_t tile,
+                                         std::uint32_t lane) {
+  __syncwarp();
+  const std::uint32_t row = slot / b.sum.chosen, n = b.products[1].n;
+  std::uint32_t before = 0;
+  if (lane == 0) {
+    std::uint32_t* const count = b.turns.added + row * b.tiles[1] + tile;
+    __threadfence();
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(count) : "memory");
+    if (before + 1 == b.sum.chosen) *count = 0;
+  }
+  if (__shfl_sync(~0u, before, 0) + 1 != b.sum.chosen) return;
+  const std::uint32_t i = tile * tile_rows + lane;
+  if (lane >= tile_rows || i >= n) return;
+  const float* made = static_cast<const float*>(b.products[1].out);
+  float sum = 0;
+#pragma unroll 4
+  for (std::size_t s = std::size_t{row} * b.sum.chosen; s < std::size_t{row + 1} * b.sum.chosen; ++s)
+    sum = __fmaf_rn(__ldcg(made + s * n + i), __ldcg(b.sum.weights + s), sum);
+  float* const x = b.sum.x + std::size_t{row} * n + i;
+  *x = __ldcg(x) + sum;
+}
+
 // The last block to end makes the turns ready for the next launch. One thread calls it.
 __device__ __forceinline__ void end_turns(const both_args& b) {
   __threadfence();
@@ -211,7 +237,10 @@ __global__ void __launch_bounds__(warps * 32, 1) both_kernel(const __grid_consta
     column = 0;
     if (lane % 4 == 0)
       put_tile<type>(a, __ldcg(a.ids + slot), slot, t.tile, sums[0][0] + sums[1][0], sums[0][2] + sums[1][2]);
-    if (t.product == 0) count_tile(b, t.slot, lane);
+    if (t.product == 0)
+      count_tile(b, t.slot, lane);
+    else if (b.sum.x)
+      add_tile(b, t.slot, t.tile, lane);
     __syncwarp();  // all lanes are at the next stage together
 #pragma unroll
     for (auto& sum : sums)
@@ -237,10 +266,10 @@ bool can_stream_both(const device& d, const expert_args& in, const expert_args& 
 }
 
 void expert_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out,
-                        const expert_turns& turns) {
+                        const expert_turns& turns, const mixture_sum& sum) {
   const auto kernel = type == dtype::f16 ? both_kernel<dtype::f16> : both_kernel<dtype::bf16>;
   allow_shared(d, kernel, most_shared);
-  const both_args b{{in, out}, turns, in.slots, {tiles_of(in), tiles_of(out)}, std::max(in.k, out.k)};
+  const both_args b{{in, out}, turns, sum, in.slots, {tiles_of(in), tiles_of(out)}, std::max(in.k, out.k)};
   const std::uint32_t blocks = ((b.tiles[0] + b.tiles[1]) * b.slots + warps - 1) / warps;
   launch(d, kernel, dim3(std::min(static_cast<std::uint32_t>(d.multiprocessors), blocks)), warps * 32,
          shared_bytes(b.longest), b);
