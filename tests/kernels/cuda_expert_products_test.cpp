@@ -310,8 +310,8 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
     if (pick(r, 0, 1)) first.bias = random_floats(r, std::size_t{experts} * first.w.there.first.rows);
     if (pick(r, 0, 1)) second.bias = random_floats(r, std::size_t{experts} * hidden);
 
-    const std::vector<std::uint32_t> none(2 + most_single_slots * (1 + (hidden + 15) / 16));
-    const weir::tests::on_device turns(d, none);
+    const std::vector<std::uint32_t> none(most_single_slots * ((hidden + 15) / 16));
+    const weir::tests::on_device counters(d, none);
     // The experts of a row that pads the batch are all -1, and no others.
     for (std::uint32_t slot = 0; slot < slots; ++slot)
       if (first.ids[slot / chosen * chosen] < 0)
@@ -320,13 +320,13 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
         first.ids[slot] = 0;
     second.ids = first.ids;
     lists_there lists(d, first.ids, {true, 0, 0});
-    lists.view.turns = {turns.get(), turns.get() + 1, turns.get() + 2, turns.get() + 2 + most_single_slots};
+    lists.view.added = counters.get();
     const auto stream = random_floats(r, std::size_t{rows} * hidden), weights = random_floats(r, slots);
     const weir::tests::on_device weights_there(d, weights);
     const bool sums = round % 4 != 3;
     const weir::tests::on_device x(d, first.x);
     const weir::tests::on_device bias(d, first.bias), other_bias(d, second.bias);
-    for (int again = 0; again < 2; ++again) {  // the turns are ready once more
+    for (int again = 0; again < 2; ++again) {  // the counters are ready once more
       const weir::tests::on_device inner(d, std::vector<element>(std::size_t{slots} * made + 64, element{0xffff}));
       const weir::tests::on_device out(d, std::vector<float>(std::size_t{slots} * hidden + 64, NAN));
       expert_product in{first.w.there, first.bias.empty() ? nullptr : bias.get(), x.get(), inner.get(), slots,
@@ -346,7 +346,7 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
       CAPTURE(round, again, name(type), rows, chosen, hidden, made, experts, int(first.kind), int(first.f));
       CHECK(worst(r, first, between, 6e-5) <= 1);
       CHECK(worst(r, second, out.back(), 6e-5) <= 1);
-      CHECK(turns.back() == none);
+      CHECK(counters.back() == none);
       const auto got = out.back();
       std::vector<float> wanted = stream;
       for (std::size_t at = 0; is_added && at < wanted.size(); ++at) {

@@ -31,8 +31,7 @@ expert_room expert_room_of(const model_shape& m, std::uint32_t rows) {
     out.lists.bytes += (bytes + 255) / 256 * 256;
     return at;
   };
-  const std::uint64_t output_tiles = (m.hidden + 15) / 16;
-  out.lists.turns = take((2 + most_single_slots * (1 + output_tiles)) * sizeof(std::uint32_t));
+  out.lists.added = take(most_single_slots * ((std::uint64_t{m.hidden} + 15) / 16) * sizeof(std::uint32_t));
   out.lists.ids = take(slots * sizeof(std::int32_t));
   out.lists.weights = take(slots * sizeof(float));
   out.lists.gates = take(gates * sizeof(float));

@@ -46,7 +46,9 @@ struct expert_tile {
 
 // The lists of a step's slots, as bytes from the beginning of one buffer.
 struct expert_places {
-  std::uint64_t turns = 0;    // u32s of expert_turns; the first of the lists, however long the others are
+  // [most_single_slots, tiles of 16 outputs] u32: slots of a row whose tile is done. Counters, 0 between kernels:
+  // they are the first of the lists, so that they stay where they are while the others grow.
+  std::uint64_t added = 0;
   std::uint64_t ids = 0;      // [slots] i32: the expert of each slot; -1: its row pads the batch
   std::uint64_t weights = 0;  // [slots] f32
   std::uint64_t gates = 0;    // [rows] f32: of the shared expert

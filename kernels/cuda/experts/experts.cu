@@ -46,8 +46,8 @@ bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const ex
   if (d.failed() || in.slots == 0) return false;
   if (by.single && is_plain(in.w.first.type) && is_plain(out.w.first.type)) {
     const expert_args first = args_of(lists, in), second = args_of(lists, out);
-    if (can_stream_both(d, first, second)) {
-      expert_stream_both(d, type, first, second, lists.turns, sum);
+    if (can_stream_both(d, type, first, second)) {
+      expert_stream_both(d, type, first, second, lists.added, sum);
       return sum.x != nullptr;
     }
   }

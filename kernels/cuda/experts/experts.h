@@ -19,13 +19,6 @@
 
 namespace weir::kernels::cuda {
 
-// How the warps of a kernel share out work (stream_both.cu): counters in memory of the device, 0 between kernels.
-struct expert_turns {
-  std::uint32_t *taken = nullptr, *ended = nullptr;  // pieces of work that are taken; blocks that have ended
-  std::uint32_t* done = nullptr;                     // [most_single_slots] tiles that are done, of each slot
-  std::uint32_t* added = nullptr;  // [most_single_slots, tiles] slots that are done, of each row and tile
-};
-
 // The lists of expert_places, in memory of the device.
 struct expert_lists {
   std::int32_t* ids = nullptr;
@@ -33,15 +26,14 @@ struct expert_lists {
   std::int32_t* order = nullptr;
   expert_tile* tiles = nullptr;
   std::int32_t* count = nullptr;
-  expert_turns turns;
+  std::uint32_t* added = nullptr;
 };
 inline expert_lists lists_at(std::byte* memory, const expert_places& p) {
-  auto* const turns = reinterpret_cast<std::uint32_t*>(memory + p.turns);
   return {
       reinterpret_cast<std::int32_t*>(memory + p.ids),  reinterpret_cast<float*>(memory + p.weights),
       reinterpret_cast<float*>(memory + p.gates),       reinterpret_cast<std::int32_t*>(memory + p.order),
       reinterpret_cast<expert_tile*>(memory + p.tiles), reinterpret_cast<std::int32_t*>(memory + p.count),
-      {turns, turns + 1, turns + 2, turns + 2 + most_single_slots}};
+      reinterpret_cast<std::uint32_t*>(memory + p.added)};
 }
 
 // What becomes of the product of a slot's row and its expert's matrix w [n, k], plus the expert's bias.
@@ -113,10 +105,10 @@ bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const ex
 
 // The ways of multiplying, each in the file of its name, for the two functions above.
 struct expert_args;
-bool can_stream_both(const device& d, const expert_args& in, const expert_args& out);
+bool can_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out);
 void expert_stream(device& d, dtype type, const expert_args& a);
 void expert_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out,
-                        const expert_turns& turns, const mixture_sum& sum);
+                        std::uint32_t* added, const mixture_sum& sum);
 void expert_stream_blocks(device& d, dtype type, const expert_args& a);
 void expert_tiles(device& d, dtype type, const expert_args& a, const expert_division& by);
 void expert_groups(device& d, dtype type, const expert_product& p, const expert_args& a,

@@ -102,9 +102,10 @@ __device__ void compute(const group_args& g, const wgmma_ring<plan>& r) {
     const expert_tile t = tile_at(g.a, index / g.w_tiles);
     if (static_cast<std::int32_t>(group * 64) >= t.count) {  // this warpgroup has no slots of the tile
       for (std::uint32_t chunk = 0; chunk < g.chunks; ++chunk, at.next()) {
-        barrier_wait(r.full(at.stage), at.phase);
+        if (thread == 0) barrier_wait(r.full(at.stage), at.phase);
         leave_stage(at.stage);
       }
+      named_barrier(1 + group, 128);  // no thread is at the next tile before all stages of this one came
       continue;
     }
     float sums[plan::w_rows / 2];
