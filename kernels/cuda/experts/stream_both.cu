@@ -181,7 +181,7 @@ std::size_t shared_bytes(const expert_args& in, const expert_args& out) {
   return ring_bytes + (std::size_t{in.k} + out.k) * sizeof(element);
 }
 
-constexpr std::size_t most_shared = hopper_shared - 1024;  // barriers take less
+constexpr std::size_t room_of_block = hopper_shared - 1024;  // barriers take less
 
 // Fewer slots would leave too many multiprocessors without work.
 constexpr std::uint32_t least_slots = 6;
@@ -189,7 +189,7 @@ constexpr std::uint32_t least_slots = 6;
 // The clusters that the device runs at once; 0: none as large. Some of its multiprocessors may be switched off.
 template <class F>
 std::uint32_t clusters_at_once(device& d, F* kernel, std::size_t shared) {
-  if (!allow_shared(d, kernel, most_shared) || !allow_large_clusters(d, kernel)) return 0;
+  if (!allow_shared(d, kernel, room_of_block) || !allow_large_clusters(d, kernel)) return 0;
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {blocks, 1, 1};
@@ -210,7 +210,7 @@ auto* kernel_of(dtype type) { return type == dtype::f16 ? both_kernel<dtype::f16
 
 bool can_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out) {
   return d.path == code_path::hopper && in.slots >= least_slots && in.k % chunk == 0 && out.k % chunk == 0 &&
-         shared_bytes(in, out) <= most_shared &&
+         shared_bytes(in, out) <= room_of_block &&
          clusters_at_once(d, kernel_of(type), shared_bytes(in, out)) >= least_slots;
 }
 
