@@ -284,7 +284,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, in one kernel or in two") {
+TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, and what is added to the stream") {
   const auto b = cuda_device();
   if (!b) return;
   device& d = of(b->self);

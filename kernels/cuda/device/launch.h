@@ -83,12 +83,4 @@ bool allow_shared(device& d, void (*kernel)(P...), std::size_t bytes) {
                               cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 
-// Allows clusters of `kernel` to have 16 blocks, where the device has as many multiprocessors beside one another.
-// False: the device failed.
-template <class... P>
-bool allow_large_clusters(device& d, void (*kernel)(P...)) {
-  return WEIR_CUDA(d, cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                           cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-}
-
 }  // namespace weir::kernels::cuda

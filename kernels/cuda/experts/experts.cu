@@ -36,7 +36,8 @@ void multiply_experts(device& d, dtype type, const expert_lists& lists, const ex
   const expert_args a = args_of(lists, p);
   if (is_plain(weights)) {
     if (p.places != slot_places::by_slot) return expert_groups(d, type, p, a, by);
-    return by.single ? expert_stream(d, type, a) : expert_tiles(d, type, a, by);
+    if (!by.single) return expert_tiles(d, type, a, by);
+    return can_stream_bulk(d, a) ? expert_stream_bulk(d, type, a, {}, nullptr) : expert_stream(d, type, a);
   }
   by.single ? expert_stream_blocks(d, weights, a) : expert_tile_blocks(d, weights, a, by);
 }
@@ -44,16 +45,14 @@ void multiply_experts(device& d, dtype type, const expert_lists& lists, const ex
 bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
                       const expert_product& out, const expert_division& by, const mixture_sum& sum) {
   if (d.failed() || in.slots == 0) return false;
-  if (by.single && is_plain(in.w.first.type) && is_plain(out.w.first.type)) {
-    const expert_args first = args_of(lists, in), second = args_of(lists, out);
-    if (can_stream_both(d, type, first, second)) {
-      expert_stream_both(d, type, first, second, lists.added, sum);
-      return sum.x != nullptr;
-    }
-  }
   multiply_experts(d, type, lists, in, by);
-  multiply_experts(d, type, lists, out, by);
-  return false;
+  const expert_args second = args_of(lists, out);
+  const bool adds = sum.x && by.single && is_plain(out.w.first.type) && can_stream_bulk(d, second);
+  if (adds)
+    expert_stream_bulk(d, type, second, sum, lists.added);
+  else
+    multiply_experts(d, type, lists, out, by);
+  return adds;
 }
 
 }  // namespace weir::kernels::cuda

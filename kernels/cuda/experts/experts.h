@@ -96,19 +96,18 @@ struct mixture_sum {
   std::uint32_t chosen = 0;  // slots of a row
 };
 
-// Both products of a mixture: `in`, and `out` of its outputs, whose experts are the same. As multiply_experts() of
-// one and then of the other, in one kernel where that is quicker. Returns whether `sum` was made, too: only that
-// one kernel makes it.
+// Both products of a mixture: `in`, and then `out` of its outputs. Returns whether `sum` was made, too: the kernels
+// of few slots with plain weights alone make it.
 // REQUIRES: out.x is in.out; out.kind is made
 bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
                       const expert_product& out, const expert_division& by, const mixture_sum& sum);
 
 // The ways of multiplying, each in the file of its name, for the two functions above.
 struct expert_args;
-bool can_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out);
+bool can_stream_bulk(const device& d, const expert_args& a);
 void expert_stream(device& d, dtype type, const expert_args& a);
-void expert_stream_both(device& d, dtype type, const expert_args& in, const expert_args& out,
-                        std::uint32_t* added, const mixture_sum& sum);
+void expert_stream_bulk(device& d, dtype type, const expert_args& a, const mixture_sum& sum,
+                        std::uint32_t* counts);
 void expert_stream_blocks(device& d, dtype type, const expert_args& a);
 void expert_tiles(device& d, dtype type, const expert_args& a, const expert_division& by);
 void expert_groups(device& d, dtype type, const expert_product& p, const expert_args& a,
