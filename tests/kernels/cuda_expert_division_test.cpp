@@ -34,9 +34,11 @@ TEST_CASE("cuda: tiles of slots are never more than there is room for, whatever 
 TEST_CASE("cuda: few slots are multiplied one by one, more of them in tiles that grow with their number") {
   CHECK(divide_experts(most_single_slots, 128, true, false) == expert_division{true, 0, 0});
   CHECK(divide_experts(most_single_slots + 1, 128, true, false).tile_slots == small_tile_slots);
-  CHECK(divide_experts(128 * 16, 128, true, false).tile_slots == small_tile_slots);
-  CHECK(divide_experts(128 * 17, 128, true, false).tile_slots == tile_slots);
-  CHECK(divide_experts(128 * 65, 128, true, false).tile_slots == large_tile_slots);
+  CHECK(divide_experts(128 * 8, 128, true, false).tile_slots == small_tile_slots);
+  CHECK(divide_experts(128 * 9, 128, true, false).tile_slots == tile_slots);
+  CHECK(divide_experts(128 * 33, 128, true, false).tile_slots == large_tile_slots);
+  CHECK(divide_experts(128 * 16, 128, false, false).tile_slots == small_tile_slots);
+  CHECK(divide_experts(128 * 17, 128, false, false).tile_slots == tile_slots);
   CHECK(divide_experts(128 * 65, 128, false, false).tile_slots == tile_slots);
   std::set<std::uint32_t> sizes;
   for (std::uint32_t slots = 1; slots < 70000; slots += 13) {

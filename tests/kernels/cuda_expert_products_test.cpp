@@ -292,7 +292,8 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
   int at_once = 0;
   for (int round = 0; round < 60; ++round) {
     const dtype type = round % 2 ? dtype::f16 : dtype::bf16;
-    const std::uint32_t chosen = pick(r, 1, 8), rows = pick(r, 1, 64 / chosen), slots = rows * chosen;
+    const std::uint32_t chosen = pick(r, 1, 8), rows = pick(r, 1, most_single_slots / chosen),
+                        slots = rows * chosen;
     const std::uint32_t experts = pick(r, 1, 24), unit = round % 6 == 5 ? 8 : 32;
     // Some of the widths have fewer columns than a stage, and some have a part of a stage at the end.
     const std::uint32_t hidden = unit * pick(r, 1, 640 / unit), inter = unit * pick(r, 1, 640 / unit);

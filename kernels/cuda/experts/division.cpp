@@ -7,7 +7,7 @@ expert_division divide_experts(std::uint32_t slots, std::uint32_t experts, bool 
     return expert_division{false, size, most_tiles(slots, experts, size)};
   };
   if (deterministic) return by(tile_slots);
-  if (slots <= (plain ? most_plain_single_slots : most_single_slots)) return {true, 0, 0};
+  if (slots <= most_single_slots) return {true, 0, 0};
   const std::uint32_t each = slots / experts;  // as if all experts had as many
   if (!plain) return by(each <= small_tile_slots ? small_tile_slots : tile_slots);
   if (each <= 8) return by(small_tile_slots);

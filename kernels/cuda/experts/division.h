@@ -16,9 +16,9 @@
 
 namespace weir::kernels::cuda {
 
-// The most slots that are multiplied one by one, and the most of them with plain weights. Beyond, so many slots
-// share experts that it pays to read an expert's matrix once for all of them.
-constexpr std::uint32_t most_single_slots = 64, most_plain_single_slots = 16;
+// The most slots that are multiplied one by one. Beyond, so many slots share experts that it pays to read an
+// expert's matrix once for all of them.
+constexpr std::uint32_t most_single_slots = 16;
 
 // The sizes of tiles. Blocks of quantised weights have no large ones.
 constexpr std::uint32_t small_tile_slots = 16, tile_slots = 64, large_tile_slots = 128;
