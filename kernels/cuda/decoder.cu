@@ -518,9 +518,9 @@ void cuda_decoder::feed_shared(std::size_t i, std::uint32_t rows) {
   multiply(w.down, {}, inner, rows, shared_.as<float>(), product_out::f32);
 }
 
-// The mixture of experts of layer `i`. `before` is what is to be added to x in front of the norm `n`; null: the
-// normed rows are there, in plain order. Returns what is to be added to x. What experts make stays there until
-// the next layer's experts.
+// The mixture of experts of layer `i`. `before` is what is to be added to x in front of the norm `n`; null:
+// the normed rows are there, in plain order. Returns what is to be added to x. What experts make stays there
+// until the next layer's experts.
 expert_sum cuda_decoder::feed_experts(std::size_t i, const rows_view& v, const pending_sum* before,
                                       const norm_args& n) {
   const expert_weights& e = s_.layers[i].experts;

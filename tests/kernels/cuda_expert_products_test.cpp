@@ -284,7 +284,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, and what is added to the stream") {
+TEST_CASE(
+    "cuda: both products of a mixture of few slots equal loops in double, and what is added to the stream") {
   const auto b = cuda_device();
   if (!b) return;
   device& d = of(b->self);
@@ -299,14 +300,27 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
     const std::uint32_t hidden = unit * pick(r, 1, 640 / unit), inter = unit * pick(r, 1, 640 / unit);
     const auto f = static_cast<activation>(pick(r, 0, 3));
     const bool gated = f == activation::clamped || round % 3 != 2;
-    scene first{type, expert_set(r, b, type, experts, (gated ? 2 * inter : inter + 15) / 16 * 16, hidden), {}, {},
-                {},   chosen, gated ? expert_out::gated : expert_out::alone, f};
-    first.ids = draw_experts(r, slots, experts, histograms[static_cast<std::size_t>(round) % std::size(histograms)]);
+    scene first{type,
+                expert_set(r, b, type, experts, (gated ? 2 * inter : inter + 15) / 16 * 16, hidden),
+                {},
+                {},
+                {},
+                chosen,
+                gated ? expert_out::gated : expert_out::alone,
+                f};
+    first.ids =
+        draw_experts(r, slots, experts, histograms[static_cast<std::size_t>(round) % std::size(histograms)]);
     pad(r, first.ids);
     for (const float v : random_floats(r, std::size_t{rows} * hidden, 1 / std::sqrt(float(hidden))))
       first.x.push_back(rounded(type, v));
     const std::uint32_t made = first.w.there.first.rows / (first.kind == expert_out::gated ? 2 : 1);
-    scene second{type, expert_set(r, b, type, experts, hidden, made), {}, {}, first.ids, 1, expert_out::made,
+    scene second{type,
+                 expert_set(r, b, type, experts, hidden, made),
+                 {},
+                 {},
+                 first.ids,
+                 1,
+                 expert_out::made,
                  activation::silu};
     if (pick(r, 0, 1)) first.bias = random_floats(r, std::size_t{experts} * first.w.there.first.rows);
     if (pick(r, 0, 1)) second.bias = random_floats(r, std::size_t{experts} * hidden);
@@ -328,10 +342,18 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
     const weir::tests::on_device x(d, first.x);
     const weir::tests::on_device bias(d, first.bias), other_bias(d, second.bias);
     for (int again = 0; again < 2; ++again) {  // the counters are ready once more
-      const weir::tests::on_device inner(d, std::vector<element>(std::size_t{slots} * made + 64, element{0xffff}));
+      const weir::tests::on_device inner(
+          d, std::vector<element>(std::size_t{slots} * made + 64, element{0xffff}));
       const weir::tests::on_device out(d, std::vector<float>(std::size_t{slots} * hidden + 64, NAN));
-      expert_product in{first.w.there, first.bias.empty() ? nullptr : bias.get(), x.get(), inner.get(), slots,
-                        chosen,        first.kind,                                first.f, 2};
+      expert_product in{first.w.there,
+                        first.bias.empty() ? nullptr : bias.get(),
+                        x.get(),
+                        inner.get(),
+                        slots,
+                        chosen,
+                        first.kind,
+                        first.f,
+                        2};
       expert_product behind{second.w.there, second.bias.empty() ? nullptr : other_bias.get(), inner.get(),
                             out.get(), slots};
       behind.ids_settled = true;
@@ -353,7 +375,8 @@ TEST_CASE("cuda: both products of a mixture of few slots equal loops in double, 
       for (std::size_t at = 0; is_added && at < wanted.size(); ++at) {
         double sum = 0;
         for (std::uint32_t slot = std::uint32_t(at / hidden) * chosen, i = 0; i < chosen; ++i, ++slot)
-          if (first.ids[slot] >= 0) sum += double{weights[slot]} * got[slot * std::size_t{hidden} + at % hidden];
+          if (first.ids[slot] >= 0)
+            sum += double{weights[slot]} * got[slot * std::size_t{hidden} + at % hidden];
         wanted[at] = float(double{wanted[at]} + sum);
       }
       CHECK(worst_difference(wanted, added.back()) <= 1e-5);

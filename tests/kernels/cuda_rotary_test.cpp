@@ -141,8 +141,7 @@ struct scene {
     t.centred = is.centred;
     t.growth = is.growth;
     t.growth_unit = 50;
-    rotary_and_write(d, type, v, h, t, there.get(),
-                     {keys.as<unsigned char>(), values.as<unsigned char>()});
+    rotary_and_write(d, type, v, h, t, there.get(), {keys.as<unsigned char>(), values.as<unsigned char>()});
     const auto got = there.back(), got_keys = keys.back(), got_values = values.back();
     const double tolerance = type == dtype::f16 ? 0.0015 : 0.012;
     std::size_t written = 0, wrong = 0;
@@ -156,9 +155,9 @@ struct scene {
         const auto want = wanted(row, head);
         for (std::size_t i = 0; i < want.size(); ++i) {
           const bool value = head >= h.heads + h.kv_heads;
-          const element e = head < h.heads ? got[from + i]
-                                           : (value ? got_values : got_keys)[place(
-                                                 row, (head - h.heads) % h.kv_heads, i)];
+          const element e =
+              head < h.heads ? got[from + i]
+                             : (value ? got_values : got_keys)[place(row, (head - h.heads) % h.kv_heads, i)];
           written += head >= h.heads;
           const double off = std::abs(double{number(type, e)} - want[i]);
           wrong += !(off <= tolerance * std::max(1.0, std::abs(want[i])));

@@ -111,7 +111,7 @@ class compute_warp {
 
 // The blocks that must fit on a multiprocessor by their registers; 0: what the compiler chooses lets two fit.
 template <page_type pages, int head_dim>
-constexpr unsigned least_blocks = pages == page_type::q8 && head_dim == 128 ? 2 : 0;
+constexpr unsigned least_blocks = pages == page_type::q8&& head_dim == 128 ? 2 : 0;
 
 template <page_type pages, int head_dim, bool usual>
 __global__ void __launch_bounds__(bulk_threads, (least_blocks<pages, head_dim>))

@@ -56,7 +56,7 @@ constexpr int stored_slots = number_bytes(pages) == 2 ? 0
                              : head_dim > 128         ? 2
                                                       : 4 - slot_tiles<pages, head_dim>;  // 2 or 3
 template <page_type pages, int head_dim>
-constexpr int slot_bytes = slot_tiles<pages, head_dim> * stored_bytes<pages, head_dim>;
+constexpr int slot_bytes = slot_tiles<pages, head_dim>* stored_bytes<pages, head_dim>;
 
 // The bytes of shared memory: queries, the ring of keys, the ring of values, with pages of bytes the ring of
 // stored tiles, and barriers. For the join of a cluster the sums of each line lie over queries, keys and

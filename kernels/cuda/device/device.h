@@ -97,7 +97,7 @@ struct device : cuda_facts {
   std::chrono::steady_clock::time_point piece_began{};  // of work; the last breathe() ended then
   // For tests: where it is not null, every launch by launch.h is added to it.
   std::vector<launched>* launches = nullptr;
-  std::string fault;                  // the first failure, with its place; empty as long as there is none
+  std::string fault;  // the first failure, with its place; empty as long as there is none
   backend table;
 
   device() = default;

@@ -77,8 +77,8 @@ __device__ __forceinline__ void choose(const choice_args& a, std::size_t row, st
     weights[i] = weights[i] / (a.how.renormalised ? sum : 1.0f) * a.how.factor;
 }
 
-// Chooses the experts of a row, for the lanes of a warp. `products(e)` is the router's product of expert e, and
-// behind the last expert that of the gate of a shared one. `room` is [2, experts] of shared memory.
+// Chooses the experts of a row, for the lanes of a warp. `products(e)` is the router's product of expert e,
+// and behind the last expert that of the gate of a shared one. `room` is [2, experts] of shared memory.
 template <class Products>
 __device__ __forceinline__ void choose_row(const choice_args& a, std::size_t row, std::uint32_t lane,
                                            float* room, const Products& products) {

@@ -46,8 +46,8 @@ struct expert_tile {
 
 // The lists of a step's slots, as bytes from the beginning of one buffer.
 struct expert_places {
-  // [most_single_slots, tiles of 16 outputs] u32: slots of a row whose tile is done. Counters, 0 between kernels:
-  // they are the first of the lists, so that they stay where they are while the others grow.
+  // [most_single_slots, tiles of 16 outputs] u32: slots of a row whose tile is done. Counters, 0 between
+  // kernels: they are the first of the lists, so that they stay where they are while the others grow.
   std::uint64_t added = 0;
   std::uint64_t ids = 0;      // [slots] i32: the expert of each slot; -1: its row pads the batch
   std::uint64_t weights = 0;  // [slots] f32

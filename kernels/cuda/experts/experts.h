@@ -30,9 +30,9 @@ struct expert_lists {
 };
 inline expert_lists lists_at(std::byte* memory, const expert_places& p) {
   return {
-      reinterpret_cast<std::int32_t*>(memory + p.ids),  reinterpret_cast<float*>(memory + p.weights),
-      reinterpret_cast<float*>(memory + p.gates),       reinterpret_cast<std::int32_t*>(memory + p.order),
-      reinterpret_cast<expert_tile*>(memory + p.tiles), reinterpret_cast<std::int32_t*>(memory + p.count),
+      reinterpret_cast<std::int32_t*>(memory + p.ids),   reinterpret_cast<float*>(memory + p.weights),
+      reinterpret_cast<float*>(memory + p.gates),        reinterpret_cast<std::int32_t*>(memory + p.order),
+      reinterpret_cast<expert_tile*>(memory + p.tiles),  reinterpret_cast<std::int32_t*>(memory + p.count),
       reinterpret_cast<std::uint32_t*>(memory + p.added)};
 }
 
@@ -70,15 +70,14 @@ struct expert_product {
 // Whether many slots can be multiplied in their order, by warpgroups.
 bool can_group_slots(const device& d, const expert_matrices& w, const expert_division& by);
 
-// Copies the rows of x [slots / share, width] of all slots to `out` [slots, width], in the order of the slots'
-// experts. Slots without an expert have no place there. REQUIRES: order_slots() was called; width is a multiple
-// of 8
+// Copies the rows of x [slots / share, width] of all slots to `out` [slots, width], in the order of the
+// slots' experts. Slots without an expert have no place there. REQUIRES: order_slots() was called; width is a
+// multiple of 8
 void gather_slots(device& d, const expert_lists& lists, const element* x, std::uint32_t slots,
                   std::uint32_t share, std::uint32_t width, element* out);
 
-// Fills `order`, `tiles` and `count` for `slots` slots: slots by expert, and of one expert by their numbers. Where
-// slots have no expert, the last entries of `order` are -1.
-// REQUIRES: !by.single
+// Fills `order`, `tiles` and `count` for `slots` slots: slots by expert, and of one expert by their numbers.
+// Where slots have no expert, the last entries of `order` are -1. REQUIRES: !by.single
 void order_slots(device& d, const expert_lists& lists, std::uint32_t slots, std::uint32_t experts,
                  const expert_division& by);
 
@@ -96,9 +95,8 @@ struct mixture_sum {
   std::uint32_t chosen = 0;  // slots of a row
 };
 
-// Both products of a mixture: `in`, and then `out` of its outputs. Returns whether `sum` was made, too: the kernels
-// of few slots with plain weights alone make it.
-// REQUIRES: out.x is in.out; out.kind is made
+// Both products of a mixture: `in`, and then `out` of its outputs. Returns whether `sum` was made, too: the
+// kernels of few slots with plain weights alone make it. REQUIRES: out.x is in.out; out.kind is made
 bool multiply_mixture(device& d, dtype type, const expert_lists& lists, const expert_product& in,
                       const expert_product& out, const expert_division& by, const mixture_sum& sum);
 

@@ -1,10 +1,10 @@
 // The beginning of a mixture of experts for few rows, in one kernel in place of three: what is to be added to
 // the row, the norm, the router's products and the choice.
 //
-// The blocks of a cluster have one row. Each block makes the row and its norm anew, which costs reads of the L2
-// cache alone, and products of its share of the experts, a warp for each. The warp reads its expert's row of
-// the router before the kernel in front has ended. Products go to block 0 of the cluster, which chooses, and
-// stores the row and its norm: by then no block reads the row any more.
+// The blocks of a cluster have one row. Each block makes the row and its norm anew, which costs reads of the
+// L2 cache alone, and products of its share of the experts, a warp for each. The warp reads its expert's row
+// of the router before the kernel in front has ended. Products go to block 0 of the cluster, which chooses,
+// and stores the row and its norm: by then no block reads the row any more.
 //
 // Each product is summed in the order of route_rows().
 #include "kernels/cuda/device/barrier.h"
@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(threads) front_kernel(const front_args a) {
   const std::uint32_t block = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32, all = a.width / 4;
   float* const products = reinterpret_cast<float*>(normed + all);
   const std::uint32_t first = block * warps + warp;
-  const auto* w = reinterpret_cast<const float4*>(a.router + std::size_t{min(first, a.outputs - 1)} * a.width);
+  const auto* w =
+      reinterpret_cast<const float4*>(a.router + std::size_t{min(first, a.outputs - 1)} * a.width);
   float4 early[early_quads];
 #pragma unroll
   for (int i = 0; i < early_quads; ++i) {
@@ -94,7 +95,8 @@ __global__ void __launch_bounds__(threads) front_kernel(const front_args a) {
     for (std::uint32_t at = lane + early_quads * 32; at < all; at += 32)
       add_product<type>(sum, __ldg(from + at), normed[at]);
     sum = warp_sum(sum);
-    if (lane == 0) store_to_first(products + e, sum + (a.bias && e < a.choice.how.experts ? a.bias[e] : 0.0f));
+    if (lane == 0)
+      store_to_first(products + e, sum + (a.bias && e < a.choice.how.experts ? a.bias[e] : 0.0f));
   }
   cluster_barrier();
   if (block != 0) return;
@@ -102,7 +104,8 @@ __global__ void __launch_bounds__(threads) front_kernel(const front_args a) {
   auto* to = reinterpret_cast<uint2*>(a.out + row * a.width);
   each_quad<quads>(a.width, [&](int, std::uint32_t i) { to[i] = normed[i]; });
   if (warp == 0)
-    choose_row(a.choice, row, lane, products + a.outputs, [products](std::uint32_t e) { return products[e]; });
+    choose_row(a.choice, row, lane, products + a.outputs,
+               [products](std::uint32_t e) { return products[e]; });
 #endif
 }
 

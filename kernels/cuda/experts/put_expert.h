@@ -33,7 +33,9 @@ struct expert_args {
     return bias ? bias[static_cast<std::size_t>(expert) * n + i] : 0.0f;
   }
   // Outputs that a slot has in `out`.
-  __host__ __device__ __forceinline__ std::uint32_t width() const { return kind == expert_out::gated ? n / 2 : n; }
+  __host__ __device__ __forceinline__ std::uint32_t width() const {
+    return kind == expert_out::gated ? n / 2 : n;
+  }
   // f(gate) * up, and f(v) where there is no gate.
   __device__ __forceinline__ float activated(float gate, float up) const {
     if (f == activation::clamped) return clamped(gate, up, limit);

@@ -127,20 +127,19 @@ void route_rows(device& d, const route& op, const void* x, dtype type, const std
   for (std::uint32_t at = 0; at < op.rows; at += most) {
     const std::uint32_t rows = std::min(most, op.rows - at);
     const router_product p{static_cast<const std::byte*>(x) + std::size_t{at} * op.width * size,
-                         op.router,
-                         op.bias,
-                         products,
-                         rows,
-                         op.width,
-                         op.how.experts,
-                         outputs};
+                           op.router,
+                           op.bias,
+                           products,
+                           rows,
+                           op.width,
+                           op.how.experts,
+                           outputs};
     type == dtype::f32   ? start<dtype::f32>(d, p)
     : type == dtype::f16 ? start<dtype::f16>(d, p)
                          : start<dtype::bf16>(d, p);
     const std::size_t slot = std::size_t{at} * op.how.chosen;
-    const choice_args c{op.choice_bias,     pages_at ? pages_at + at : nullptr,
-                        op.ids + slot,      op.weights + slot,
-                        op.shared ? op.shared + at : nullptr, op.how};
+    const choice_args c{op.choice_bias,    pages_at ? pages_at + at : nullptr,   op.ids + slot,
+                        op.weights + slot, op.shared ? op.shared + at : nullptr, op.how};
     launch(d, choice_kernel, dim3((rows + choice_warps - 1) / choice_warps), choice_warps * 32,
            choice_warps * 2 * op.how.experts * sizeof(float), p, c);
   }

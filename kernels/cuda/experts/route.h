@@ -2,8 +2,8 @@
 //
 // Two kernels: one makes the router's products, a warp for a few experts of a few rows; the other scores the
 // products of a row and chooses, a warp for each row. Every product is summed in f32 in an order that depends
-// on the width alone, so that a row's experts depend on that row alone. On a device that is not deterministic,
-// tensor cores make the products of many rows of elements (route_tiles.cu), in another order.
+// on the width alone, so that a row's experts depend on that row alone. On a device that is not
+// deterministic, tensor cores make the products of many rows of elements (route_tiles.cu), in another order.
 //
 // Thread safety: the device's (device.h).
 #pragma once

@@ -24,10 +24,11 @@ constexpr std::uint32_t tile_rows = 16, tile_outputs = 32, pieces = tile_outputs
 __device__ __forceinline__ void mma_tf32(float (&c)[4], float a0, float a1, float a2, float a3, float b0,
                                          float b1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)),
-        "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+      : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)),
+        "r"(__float_as_uint(a3)), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
 }
 
 // What a lane has of a chunk: eight columns of two rows of x, and of a row of the router for each piece.
@@ -66,7 +67,8 @@ __global__ void __launch_bounds__(warps * 32, 1) tile_kernel(const router_produc
   const float* w[pieces];
 #pragma unroll
   for (std::uint32_t i = 0; i < 2; ++i)
-    x[i] = static_cast<const element*>(a.x) + std::size_t{min(rows + row + i * 8, a.rows - 1)} * a.width + column;
+    x[i] = static_cast<const element*>(a.x) + std::size_t{min(rows + row + i * 8, a.rows - 1)} * a.width +
+           column;
 #pragma unroll
   for (std::uint32_t i = 0; i < pieces; ++i)
     w[i] = a.router + std::size_t{min(outputs + i * 8 + lane / 4, a.outputs - 1)} * a.width + column;
@@ -116,8 +118,8 @@ bool can_route_tiles(const device& d, const router_product& p) {
 void route_tiles(device& d, dtype type, const router_product& p) {
   const auto kernel = type == dtype::f16 ? tile_kernel<dtype::f16> : tile_kernel<dtype::bf16>;
   constexpr std::uint32_t rows = tiles * tile_rows;
-  launch(d, kernel, dim3((p.rows + rows - 1) / rows, (p.outputs + tile_outputs - 1) / tile_outputs), warps * 32,
-         0, p);
+  launch(d, kernel, dim3((p.rows + rows - 1) / rows, (p.outputs + tile_outputs - 1) / tile_outputs),
+         warps * 32, 0, p);
 }
 
 }  // namespace weir::kernels::cuda

@@ -1,5 +1,5 @@
-// Products of few slots with plain weights on the Hopper path. Each slot's weights are read at the speed of the
-// memory.
+// Products of few slots with plain weights on the Hopper path. Each slot's weights are read at the speed of
+// the memory.
 //
 // A warp computes tiles of 16 rows of a slot's expert, each alone and over the whole of K: no sums are added
 // among warps. The warp loads pieces of 256 columns by bulk copies into a ring buffer of its own in shared
@@ -7,8 +7,8 @@
 // slots are known early (expert_product::ids_settled), the first pieces are loaded before the kernel in front
 // has ended.
 //
-// The weighted sum of what a row's experts have made can be added to the stream by the same kernel: of the warps
-// that have the same tile of a row's slots, the last one adds it up. Slots are added in their order.
+// The weighted sum of what a row's experts have made can be added to the stream by the same kernel: of the
+// warps that have the same tile of a row's slots, the last one adds it up. Slots are added in their order.
 #include "kernels/cuda/device/barrier.h"
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/mma.h"
@@ -32,7 +32,9 @@ struct ring {
   std::uint32_t tile, stage = 0, column = 0;
   const element* row = nullptr;  // the lane's row of the tile
 
-  __device__ __forceinline__ std::int32_t expert_of(std::uint32_t t) const { return __ldcg(a.ids + t / tiles); }
+  __device__ __forceinline__ std::int32_t expert_of(std::uint32_t t) const {
+    return __ldcg(a.ids + t / tiles);
+  }
 
   // Begins to load the next piece into the next stage.
   __device__ __forceinline__ void ask() {
@@ -46,7 +48,8 @@ struct ring {
     if (lane == 0) barrier_expect(barrier, rows_of_tile * bytes);
     __syncwarp();
     if (lane < rows_of_tile)
-      copy_bulk(shared_address(memory + stage * stage_bytes + lane * row_stride), row + column, bytes, barrier);
+      copy_bulk(shared_address(memory + stage * stage_bytes + lane * row_stride), row + column, bytes,
+                barrier);
     stage = (stage + 1) % stages;
     column += piece;
     if (column >= a.k) {
@@ -56,8 +59,8 @@ struct ring {
   }
 };
 
-// Writes what a lane has of a tile: the sums of row lane / 4 and of the row eight behind it, which with a gate
-// is that of up.
+// Writes what a lane has of a tile: the sums of row lane / 4 and of the row eight behind it, which with a
+// gate is that of up.
 template <dtype type>
 __device__ __forceinline__ void put_tile(const expert_args& a, std::int32_t expert, std::int32_t slot,
                                          std::uint32_t tile, float low, float high) {
@@ -72,8 +75,8 @@ __device__ __forceinline__ void put_tile(const expert_args& a, std::int32_t expe
   }
 }
 
-// Counts tile `tile` of a slot, whose outputs the lanes have written. The warp with the last slot of a row adds up
-// those outputs, and to the stream.
+// Counts tile `tile` of a slot, whose outputs the lanes have written. The warp with the last slot of a row
+// adds up those outputs, and to the stream.
 __device__ __forceinline__ void add_tile(const expert_args& a, const mixture_sum& sum, std::uint32_t* counts,
                                          std::uint32_t slot, std::uint32_t tile, std::uint32_t lane) {
   __syncwarp();
@@ -111,7 +114,8 @@ __global__ void __launch_bounds__(warps * 32, 1)
   }
   __syncwarp();
   if (!a.ids_settled) wait_for_previous();
-  const std::uint32_t tiles = (a.n + 15) / 16, step = gridDim.x * warps, first = warp * gridDim.x + blockIdx.x;
+  const std::uint32_t tiles = (a.n + 15) / 16, step = gridDim.x * warps,
+                      first = warp * gridDim.x + blockIdx.x;
   ring pieces{a, shared + warp * stages * stage_bytes, barriers, lane, tiles, step, first};
   for (std::uint32_t i = 0; i < stages; ++i) pieces.ask();
   if (a.ids_settled) wait_for_previous();
@@ -164,7 +168,8 @@ std::size_t shared_bytes(std::uint32_t k) { return ring_bytes + std::size_t{warp
 }  // namespace
 
 bool can_stream_bulk(const device& d, const expert_args& a) {
-  return d.path == code_path::hopper && !d.deterministic && a.k % chunk == 0 && shared_bytes(a.k) <= most_shared;
+  return d.path == code_path::hopper && !d.deterministic && a.k % chunk == 0 &&
+         shared_bytes(a.k) <= most_shared;
 }
 
 void expert_stream_bulk(device& d, dtype type, const expert_args& a, const mixture_sum& sum,

@@ -1,9 +1,10 @@
 // Products of many slots with plain weights on the Hopper path, by warpgroups.
 //
-// A block computes a tile of up to 64 or 128 slots, which have one expert, by 256 rows of the expert's matrix, as
-// products/product_wgmma.cu does for rows of x: the same ring, and one or two warpgroups of 64 slots each. Slots
-// lie in the order of their experts (gather_slots()), so that a tensor copy takes those of a tile at once. The
-// copy of the last tile of an expert brings slots of the next one, too: what is computed for them is not written.
+// A block computes a tile of up to 64 or 128 slots, which have one expert, by 256 rows of the expert's
+// matrix, as products/product_wgmma.cu does for rows of x: the same ring, and one or two warpgroups of 64
+// slots each. Slots lie in the order of their experts (gather_slots()), so that a tensor copy takes those of
+// a tile at once. The copy of the last tile of an expert brings slots of the next one, too: what is computed
+// for them is not written.
 //
 // Blocks stay, and take one tile after the other. How many tiles there are is known on the device alone.
 #include <algorithm>
@@ -34,7 +35,8 @@ __device__ __forceinline__ expert_tile tile_at(const expert_args& a, std::uint32
 
 // Loads all stages of the block, by one thread.
 template <class plan>
-__device__ void load(const group_args& g, const CUtensorMap& w, const CUtensorMap& x, const wgmma_ring<plan>& r) {
+__device__ void load(const group_args& g, const CUtensorMap& w, const CUtensorMap& x,
+                     const wgmma_ring<plan>& r) {
   wait_for_previous();
   const std::uint32_t shares = static_cast<std::uint32_t>(__ldcg(g.a.count)) * g.w_tiles;
   turn_of_ring<plan::stages> at;
@@ -51,8 +53,8 @@ __device__ void load(const group_args& g, const CUtensorMap& w, const CUtensorMa
   }
 }
 
-// Outputs `i` and `i` + 1 of a slot in every other case than put_row()'s quick ones. Not a part of the unrolled
-// loop there: it would not fit into the cache of instructions.
+// Outputs `i` and `i` + 1 of a slot in every other case than put_row()'s quick ones. Not a part of the
+// unrolled loop there: it would not fit into the cache of instructions.
 template <class plan>
 __device__ __noinline__ void put_slowly(const expert_args& a, std::int32_t expert, std::int32_t slot,
                                         std::uint32_t i, float2 v, float2 up) {
@@ -71,7 +73,8 @@ __device__ __forceinline__ void put_row(const group_args& g, const expert_tile& 
     for (int j = 0; j < plan::slabs; ++j) {
       const float* s = sums + 4 * plan::planes * j;
       const std::uint32_t i = (slab + static_cast<std::uint32_t>(j)) * 8 + threadIdx.x % 4 * 2;
-      if (i < a.width()) put(i, make_float2(s[0], s[1]), make_float2(s[4 * plan::planes - 4], s[4 * plan::planes - 3]));
+      if (i < a.width())
+        put(i, make_float2(s[0], s[1]), make_float2(s[4 * plan::planes - 4], s[4 * plan::planes - 3]));
     }
   };
   const std::size_t at = static_cast<std::size_t>(to) * a.width();
@@ -167,11 +170,11 @@ void start(device& d, const expert_product& p, const group_args& g, const expert
   // The map of w has the dimensions [slab, plane, 8 rows, k]; an expert has one plane, or gate and up.
   const std::uint32_t width = g.a.width();
   const std::uint64_t row = std::uint64_t{g.a.k} * 2;  // bytes
-  const CUtensorMap w =
-      tensor_map<4>(d, elements_as, swizzled, g.a.w, {g.a.k, 8, std::uint64_t{plan::planes} * p.w.count, width / 8},
-                    {row, width * row, 8 * row}, {panel_columns, 8, plan::planes, plan::slabs});
-  const CUtensorMap x =
-      tensor_map<2>(d, elements_as, swizzled, g.a.x, {g.a.k, g.a.slots}, {row}, {panel_columns, plan::x_rows});
+  const CUtensorMap w = tensor_map<4>(
+      d, elements_as, swizzled, g.a.w, {g.a.k, 8, std::uint64_t{plan::planes} * p.w.count, width / 8},
+      {row, width * row, 8 * row}, {panel_columns, 8, plan::planes, plan::slabs});
+  const CUtensorMap x = tensor_map<2>(d, elements_as, swizzled, g.a.x, {g.a.k, g.a.slots}, {row},
+                                      {panel_columns, plan::x_rows});
   const auto most = std::min(by.tiles * g.w_tiles, static_cast<std::uint32_t>(d.multiprocessors));
   launch(d, kernel, dim3(most), plan::threads, plan::bytes, w, x, g);
 }
@@ -183,7 +186,8 @@ __global__ void gather_kernel(const element* x, const std::int32_t* order, std::
   wait_for_previous();
   const std::int32_t slot = __ldcg(order + blockIdx.x);
   if (slot < 0) return;
-  const auto* from = reinterpret_cast<const uint4*>(x + std::size_t{static_cast<std::uint32_t>(slot) / share} * width);
+  const auto* from =
+      reinterpret_cast<const uint4*>(x + std::size_t{static_cast<std::uint32_t>(slot) / share} * width);
   auto* to = reinterpret_cast<uint4*>(out + std::size_t{blockIdx.x} * width);
   for (std::uint32_t i = threadIdx.x; i < width / 8; i += blockDim.x) to[i] = __ldcg(from + i);
 }
