@@ -90,6 +90,10 @@ void job_mask::work_afresh() {
   next_.reset();
   if (is_last()) return end();
   find_forced();
+  make_mask();
+}
+
+void job_mask::make_mask() {
   const auto* mask = cursor_.failed() ? nullptr : cursor_.mask();
   if (!mask) {
     const auto why = cursor_.over().failure();
@@ -97,7 +101,29 @@ void job_mask::work_afresh() {
                                                  tokens(), why.empty() ? "it is too ambiguous" : why));
   }
   write(*mask);
-  if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_.front());
+  if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_[next_forced_]);
+}
+
+std::optional<std::size_t> job_mask::replay(std::span<const token_id> tokens) {
+  assert(!begun_);
+  begun_ = true;
+  find_forced();
+  for (std::size_t i = 0; i < tokens.size() && !cursor_.failed(); ++i) {
+    if (!all_taken()) {
+      if (tokens[i] != forced_[next_forced_]) return i;
+      ++next_forced_;
+      continue;
+    }
+    if (!cursor_.accept(tokens[i])) {
+      if (cursor_.failed()) break;
+      return i;
+    }
+    remember(tokens[i]);
+    find_forced();
+  }
+  make_mask();
+  ready_.store(true, std::memory_order_release);
+  return std::nullopt;
 }
 
 void job_mask::end() {

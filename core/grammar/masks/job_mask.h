@@ -61,6 +61,10 @@ class job_mask {
   // Makes the mask of the first token. False: work() must be called to make it. REQUIRES: not begun().
   bool begin();
   bool begun() const noexcept { return begun_; }
+  // In place of begin(), for a text that begins with `tokens`: adds them as if each had been drawn or forced
+  // here, and makes the mask behind them. Returns the index of the first token that cannot have been;
+  // nullopt: all can, and the mask is ready. REQUIRES: not begun(); fewer tokens than limits::max_tokens.
+  std::optional<std::size_t> replay(std::span<const token_id> tokens);
   // Adds a token to the text and makes the next mask. False: work() must be called for both. REQUIRES:
   // ready(), and at() is open.
   bool follow(token_id id);
@@ -102,6 +106,8 @@ class job_mask {
   // Does the work if the constraint remembers all of it. False: it does not, and nothing has changed.
   bool work_by_heart();
   void work_afresh();
+  // Makes the mask of the cursor's place, or of the first forced token that was not taken.
+  void make_mask();
   bool is_early() const noexcept { return tokens() < limits_.min_tokens; }
   bool is_last() const noexcept { return limits_.max_tokens > 0 && tokens() >= limits_.max_tokens; }
   // Ends a text that has all its tokens: nothing is forced or allowed.
