@@ -233,7 +233,7 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
     const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
     if (s.constrained()) {
       grammar::job_mask& mask = s.mask();
-      if (!mask.begun()) mask.begin();
+      if (!mask.begun()) mask.begin(s.asked.spoken);
       if (mask.needs_helper()) make_mask(s);
       s.set_mask_late(!mask.ready());
       if (s.mask_late()) late.push_back({s.asked.id, row});

@@ -61,9 +61,10 @@ struct engine_config {
   std::uint32_t prefill_rows = 512;  // most prompt rows in one step
   duration step_target{};            // longest step while sequences decode; zero: no bound in time
   duration lone_step_target{};       // longest step while none decodes, which a cancel waits for; zero: none
-  // A fault of the device ends no job: they wait for evacuate() or stop(), and deadlines and cancels end them.
+  // A fault of the device ends no job: they wait for evacuate() or stop(), and deadlines and cancels end
+  // them.
   bool keep_jobs = false;
-  bool run_ahead = true;             // overlap steps where the model can (model_info::runs_ahead)
+  bool run_ahead = true;  // overlap steps where the model can (model_info::runs_ahead)
   // Time that prompts may add to a step, as a share of a step of decoding alone; 0: no such bound.
   double prompt_share = 0;
   // Decides the prompt rows of steps beside decoding sequences, where it is set, in place of prompt_share
@@ -94,8 +95,8 @@ struct step_report {
   // Sequences, when the step was over. waiting: for a place in the batch. returning: those of them whose
   // pause is over.
   std::uint32_t running = 0, waiting = 0, returning = 0;
-  std::uint32_t prefilling = 0;            // sequences with a prompt to compute, when the step began
-  std::uint64_t prompt_tokens = 0;         // prompt rows computed, and prompt tokens found in the cache
+  std::uint32_t prefilling = 0;     // sequences with a prompt to compute, when the step began
+  std::uint64_t prompt_tokens = 0;  // prompt rows computed, and prompt tokens found in the cache
   // Plain loop: from the beginning of the step until it was delivered. Overlapped loop: until its tokens
   // came, from its beginning or from the end of the step before it, whichever was later.
   duration took{};
@@ -108,11 +109,11 @@ struct step_report {
 
 // What an engine has counted since it was made.
 struct engine_totals {
-  std::uint64_t finished = 0;       // jobs
-  std::uint64_t restored = 0;       // pages copied back from the host tier
-  std::uint64_t steps = 0;          // steps that computed rows
-  std::uint64_t tokens = 0;         // sampled
-  std::uint64_t preemptions = 0;    // of running and paused sequences
+  std::uint64_t finished = 0;     // jobs
+  std::uint64_t restored = 0;     // pages copied back from the host tier
+  std::uint64_t steps = 0;        // steps that computed rows
+  std::uint64_t tokens = 0;       // sampled
+  std::uint64_t preemptions = 0;  // of running and paused sequences
   // Of the jobs whose first token was sampled, those with job::spoken left out.
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prefix_hits = 0;    // of these jobs: those that found part of their prompt in the cache
@@ -232,10 +233,15 @@ class engine {
   // finished inside the call with reason `error`: does_not_fit or prompt_too_long where its prompt can never
   // fit the pages or the context, fault() once the device has failed, invalid_param where job::spoken cannot
   // have been delivered: it has as many tokens as the job may write, an id outside the vocabulary, a stop id,
-  // a token that its constraint does not write there, or one that ends the job. A job with spoken tokens
-  // waits as a preempted one does; its ending counts them as output_tokens, has the time of its first new
-  // token as first_token, and its times are in no measure of first tokens. Throws std::bad_alloc where host memory
-  // is short; the engine is then unchanged. REQUIRES: no unfinished job has its id.
+  // or a token that ends the job. A constraint says later, where the first mask is made, that it does not
+  // write the spoken tokens; the job then ends with invalid_param, too.
+  //
+  // A job with spoken tokens waits as a preempted one does. Its ending counts them as output_tokens, and has
+  // the time of its first new token as first_token; its times are in no measure of first tokens. The call
+  // adds each spoken token to the sampler and to what watches the output.
+  //
+  // Throws std::bad_alloc where host memory is short; the engine is then unchanged. REQUIRES: no unfinished
+  // job has its id.
   void submit(job j);
 
   // Ends a job with `why` inside the call and frees its pages; tokens that its sink has no room for are

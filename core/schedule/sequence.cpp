@@ -58,13 +58,6 @@ std::optional<error> sequence::replay(const token_table& text, std::uint32_t voc
   prepare(vocab_size);
   for (std::size_t i = 0; i < spoken.size(); ++i)
     if (auto why = repeat(i, text, vocab_size)) return why;
-  if (constrained()) {
-    if (const auto at = mask_->replay(spoken))
-      return bad_param("spoken", "spoken[{}] is token {}, which the job's constraint does not write there", *at,
-                       spoken[*at]);
-    if (mask_->at() == grammar::job_mask::place::over && !mask_->forced())
-      return bad_param("spoken", "spoken is a whole text of the job's constraint, behind which nothing comes");
-  }
   sampled_ = decided_ = delivered_ = static_cast<std::uint32_t>(spoken.size());
   phase_ = sequence_phase::preempted;
   return std::nullopt;

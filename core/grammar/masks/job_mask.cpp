@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <thread>
+#include <utility>
 
 #include "core/grammar/forced_tokens.h"
 
@@ -24,10 +25,11 @@ job_mask::job_mask(std::shared_ptr<constraint> c, limits l)
   allowed_.resize(std::max<std::size_t>(words_, (cursor_.over().trie().vocab_size() + 31) / 32));
 }
 
-bool job_mask::begin() {
+bool job_mask::begin(std::vector<token_id> spoken) {
   assert(!begun_);
   begun_ = true;
-  return work_by_heart();
+  spoken_ = std::move(spoken);
+  return spoken_.empty() && work_by_heart();
 }
 
 bool job_mask::follow(token_id id) {
@@ -84,6 +86,13 @@ void job_mask::work() noexcept {
 }
 
 void job_mask::work_afresh() {
+  if (!spoken_.empty()) {
+    if (!replay()) return;
+    make_mask();
+    if (place_ == place::over && all_taken())
+      fail(bad_param("spoken", "spoken is a whole text of the job's constraint, behind which nothing comes"));
+    return;
+  }
   if (next_ && !cursor_.accept(*next_) && !cursor_.failed())
     return fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
   if (next_ && !cursor_.failed()) remember(*next_);
@@ -104,26 +113,26 @@ void job_mask::make_mask() {
   if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_[next_forced_]);
 }
 
-std::optional<std::size_t> job_mask::replay(std::span<const token_id> tokens) {
-  assert(!begun_);
-  begun_ = true;
+bool job_mask::replay() {
+  const auto spoken = std::exchange(spoken_, {});
   find_forced();
-  for (std::size_t i = 0; i < tokens.size() && !cursor_.failed(); ++i) {
-    if (!all_taken()) {
-      if (tokens[i] != forced_[next_forced_]) return i;
+  for (std::size_t i = 0; i < spoken.size() && !cursor_.failed(); ++i) {
+    const bool forced = !all_taken();
+    if (forced ? spoken[i] != forced_[next_forced_] : !cursor_.accept(spoken[i])) {
+      if (cursor_.failed()) break;  // make_mask() says why
+      end();
+      fail(bad_param("spoken", "spoken[{}] is token {}, which the job's constraint does not write there", i,
+                     spoken[i]));
+      return false;
+    }
+    if (forced) {
       ++next_forced_;
       continue;
     }
-    if (!cursor_.accept(tokens[i])) {
-      if (cursor_.failed()) break;
-      return i;
-    }
-    remember(tokens[i]);
+    remember(spoken[i]);
     find_forced();
   }
-  make_mask();
-  ready_.store(true, std::memory_order_release);
-  return std::nullopt;
+  return true;
 }
 
 void job_mask::end() {
@@ -198,9 +207,11 @@ void job_mask::write_one(token_id id) {
   place_ = place::open;
 }
 
-void job_mask::fail(errc code, const std::string& why) {
+void job_mask::fail(errc code, const std::string& why) { fail(make_error(code, "{}", why)); }
+
+void job_mask::fail(error why) {
   place_ = place::failed;
-  fault_ = make_error(code, "{}", why);
+  fault_ = std::move(why);
 }
 
 void mask_helpers::finish(job_mask& m) noexcept {
