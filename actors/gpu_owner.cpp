@@ -70,12 +70,14 @@ class owner {
     return true;
   }
 
-  // Every engine that has something due takes one step. An engine that throws is in no known state: its
-  // device is treated as one that failed.
+  // Every engine that has something due takes one step. An engine that throws is in no known state: its jobs
+  // end, and its device is treated as one that failed.
   void step() noexcept {
     if (core::contained(*shared_.seen, "the owner's step", [this] { step_engines(); })) return;
     core::contained(*shared_.seen, "the owner's restart", [this] {
-      device_failed(core::make_error(core::errc::internal, "a step could not be finished"));
+      const auto why = core::make_error(core::errc::internal, "a step could not be finished");
+      if (stepping_) stepping_->stop(why);
+      device_failed(why);
     });
   }
 
@@ -87,7 +89,9 @@ class owner {
         e.pace.wake(time_.now());
         board_->beat(time_.now(), true);
       }
+      stepping_ = e.engine.get();
       const auto done = e.engine->step();
+      stepping_ = nullptr;
       e.due = done.wait_until;
       e.rests = done.running + done.waiting == 0;
       e.note_pace(time_.now(), done, options_->max_batch);
@@ -192,22 +196,57 @@ class owner {
   }
 
   void on(time_came&) {
-    if (plan_.due(time_.now())) start_again();
+    if (plan_.due(time_.now())) (void)start_again();
     begin_loads();
   }
 
-  // The device has failed, and its memory is lost for all engines: their jobs end with `why`. Backend and
-  // engines are then made again as restart_plan.h says. Until then readiness says why.
+  // The device has failed, and its memory is lost for all engines. Backend and engines are then made again as
+  // restart_plan.h says, and unfinished jobs go on in the new engines. Where that is not to be or fails, they
+  // end with `why`, and readiness says why from then on. Messages wait meanwhile, cancels too; a deadline
+  // that has passed takes effect in the first step.
   void device_failed(const core::error& why) {
+    stepping_ = nullptr;
     const bool again = plan_.failed(time_.now());
     fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
     go_down(fault_);
-    for (auto& e : engines_)
+    std::vector<core::stranded_jobs> unfinished;
+    for (auto& e : engines_) {
       if (e.engine) e.engine->fail(why);
-    close_all();
-    outbox_.flush();
+      if (again) unfinished.push_back(take_jobs(e, why));
+    }
+    close_all();      // ends the jobs that were not taken
+    outbox_.flush();  // before what may take long
     shared_.seen->note("the device", fault_);
-    if (again) start_again();
+    if (again && start_again()) give_back(unfinished);
+    for (auto& jobs : unfinished) jobs.end(why);
+    outbox_.flush();
+  }
+
+  // The unfinished jobs of an engine that failed. They end with `why` where host memory is short.
+  core::stranded_jobs take_jobs(engine_place& e, const core::error& why) {
+    if (!e.engine) return {};
+    try {
+      return e.engine->evacuate();
+    } catch (const std::bad_alloc&) {
+      shared_.seen->note("the jobs of a device that failed", std::current_exception());
+      e.engine->stop(why);
+      return {};
+    }
+  }
+
+  // Gives each engine its jobs back. What an engine has no memory for stays in the list.
+  void give_back(std::vector<core::stranded_jobs>& unfinished) {
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (unfinished[i].size() == 0) continue;
+      auto& e = engines_[i];
+      e.pace.wake(time_.now());
+      try {
+        e.engine->adopt(unfinished[i]);
+      } catch (const std::bad_alloc&) {
+        shared_.seen->note("the jobs of a device that was started again", std::current_exception());
+      }
+    }
+    board_->beat(time_.now(), !rests());
   }
 
   // Tells loads on this device whether engines have work, to which loads give way.
@@ -222,8 +261,9 @@ class owner {
       });
   }
 
-  // Makes the engines that the failed device has lost.
-  void start_again() {
+  // Makes the engines that the failed device has lost. False: it could not be done, and is tried again as
+  // restart_plan.h says.
+  bool start_again() {
     say_busy(false);
     plan_.attempt(time_.now());
     core::result<> made;
@@ -237,7 +277,8 @@ class owner {
       board_->fail({});
       for (auto& e : engines_) e.served->admission->reopen(door::device);
       board_->beat(time_.now(), false);
-      return shared_.seen->tell("the device", "it was started again");
+      shared_.seen->tell("the device", "it was started again");
+      return true;
     }
     close_all();
     go_down(fault_ + "; it cannot be started again: " + made.error().message);
@@ -246,6 +287,7 @@ class owner {
                          fmt::format("it cannot be started again and stays down: {}; it is tried again "
                                      "after pauses that grow",
                                      made.error().message));
+    return false;
   }
 
   // Frees the engines' memory, and with it their backends.
@@ -376,6 +418,7 @@ class owner {
   std::unique_ptr<timekeeper::timer> timer_, load_timer_;
   outbox outbox_{*shared_.cancel_to_release};
   std::vector<engine_place> engines_;  // in the order of their loads
+  core::engine* stepping_ = nullptr;   // in its step; where that throws, until the device is started again
   std::vector<waiting_load> loads_;
   restart_plan plan_;
   std::string fault_;  // the last failure of the device
