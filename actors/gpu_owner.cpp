@@ -74,22 +74,22 @@ class owner {
   // end, and its device is treated as one that failed.
   void step() noexcept {
     if (core::contained(*shared_.seen, "the owner's step", [this] { step_engines(); })) return;
+    if (stepping_) stepping_->threw = true;
     core::contained(*shared_.seen, "the owner's restart", [this] {
-      const auto why = core::make_error(core::errc::internal, "a step could not be finished");
-      if (stepping_) stepping_->stop(why);
-      device_failed(why);
+      device_failed(core::make_error(core::errc::internal, "a step could not be finished"));
     });
   }
 
   void step_engines() {
     say_busy(true);
+    stepping_ = nullptr;
     for (auto& e : engines_) {
       if (!e.engine || e.engine->idle() || e.due > time_.now()) continue;
       if (e.rests) {
         e.pace.wake(time_.now());
         board_->beat(time_.now(), true);
       }
-      stepping_ = e.engine.get();
+      stepping_ = &e;
       const auto done = e.engine->step();
       stepping_ = nullptr;
       e.due = done.wait_until;
@@ -205,16 +205,12 @@ class owner {
   // end with `why`, and readiness says why from then on. Messages wait meanwhile, cancels too; a deadline
   // that has passed takes effect in the first step.
   void device_failed(const core::error& why) {
-    stepping_ = nullptr;
     const bool again = plan_.failed(time_.now());
     fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
     go_down(fault_);
     std::vector<core::stranded_jobs> unfinished;
-    for (auto& e : engines_) {
-      if (e.engine) e.engine->fail(why);
-      if (again) unfinished.push_back(take_jobs(e, why));
-    }
-    close_all();      // ends the jobs that were not taken
+    for (auto& e : engines_) unfinished.push_back(again ? take_jobs(e, why) : end_jobs(e, why));
+    close_all();
     outbox_.flush();  // before what may take long
     shared_.seen->note("the device", fault_);
     if (again && start_again()) give_back(unfinished);
@@ -222,16 +218,23 @@ class owner {
     outbox_.flush();
   }
 
-  // The unfinished jobs of an engine that failed. They end with `why` where host memory is short.
+  // The unfinished jobs of an engine that failed. They end with `why` where the engine threw in its step, or
+  // host memory is short.
   core::stranded_jobs take_jobs(engine_place& e, const core::error& why) {
-    if (!e.engine) return {};
+    if (!e.engine || e.threw) return end_jobs(e, why);
     try {
+      e.engine->fail(why);
       return e.engine->evacuate();
     } catch (const std::bad_alloc&) {
       shared_.seen->note("the jobs of a device that failed", std::current_exception());
-      e.engine->stop(why);
-      return {};
+      return end_jobs(e, why);
     }
+  }
+
+  // Ends the jobs of an engine, and returns none.
+  static core::stranded_jobs end_jobs(engine_place& e, const core::error& why) {
+    if (e.engine) e.engine->stop(why);
+    return {};
   }
 
   // Gives each engine its jobs back. What an engine has no memory for stays in the list.
@@ -418,7 +421,7 @@ class owner {
   std::unique_ptr<timekeeper::timer> timer_, load_timer_;
   outbox outbox_{*shared_.cancel_to_release};
   std::vector<engine_place> engines_;  // in the order of their loads
-  core::engine* stepping_ = nullptr;   // in its step; where that throws, until the device is started again
+  engine_place* stepping_ = nullptr;   // whose step is under way, or has thrown
   std::vector<waiting_load> loads_;
   restart_plan plan_;
   std::string fault_;  // the last failure of the device

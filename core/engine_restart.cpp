@@ -14,21 +14,22 @@ stranded_jobs& stranded_jobs::operator=(stranded_jobs&& o) noexcept {
   return *this;
 }
 stranded_jobs::~stranded_jobs() {
-  if (!all_.empty()) end(make_error(errc::unavailable, "the engine was stopped"));
+  if (!all_.empty()) end(make_error(errc::unavailable, "engine stopped"));  // short: it allocates nothing
 }
 
 std::size_t stranded_jobs::size() const noexcept { return all_.size(); }
 
 void stranded_jobs::end(const error& why) {
-  for (const auto& s : all_) {
+  for (auto& s : all_) {
+    if (!s) continue;  // ended by a call that threw later
     if (!s->ended()) {
       s->end(finish_reason::error, why);
-    } else if (s->settle()) {
-      continue;
-    } else {
+      s->settle_now();
+    } else if (!s->settle()) {
       s->change_ending(finish_reason::error, why);
+      s->settle_now();
     }
-    s->settle_now();
+    s.reset();
   }
   all_.clear();
 }
