@@ -223,7 +223,7 @@ TEST_CASE("64 jobs of every kind go on behind faults of their device, token for 
   }
 }
 
-TEST_CASE("behind a fault a job waits for a new engine; only its cancel and its deadline end it") {
+TEST_CASE("behind a fault a job waits for a new engine, and only its cancel and its deadline end it") {
   for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
     CAPTURE(how == loop_kind::plain);
     auto rig = make_rig(keeping(), how);
