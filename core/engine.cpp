@@ -75,10 +75,13 @@ void engine::stop(const error& why) {
   s_->under_way.reset();
   s_->end_all(why);
   for (auto& s : s_->finishing) {
+    if (!s) continue;  // ended by a call that threw later
+    std::optional<error> given = why;
     if (s->settle())
       s_->forget(*s);
     else
-      s_->drop(std::move(s), finish_reason::error, why);
+      s_->drop(std::move(s), finish_reason::error, std::move(given));
+    s.reset();
   }
   s_->finishing.clear();
 }
@@ -433,9 +436,12 @@ void engine::state::fail_all(const error& e) {
 }
 
 void engine::state::end_all(const error& e) {
-  while (!plan.waiting().empty()) drop(plan.take_waiting(), finish_reason::error, e);
+  while (!plan.waiting().empty()) {
+    std::optional<error> why = e;  // copied before the job is in nobody's hands
+    drop(plan.take_waiting(), finish_reason::error, std::move(why));
+  }
   plan.sweep([&](std::unique_ptr<sequence>& s) {
-    close(*s, finish_reason::error, e);
+    if (!s->ended()) close(*s, finish_reason::error, e);
     finishing.push_back(std::move(s));
   });
 }

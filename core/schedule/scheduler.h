@@ -149,10 +149,11 @@ class scheduler {
  private:
   template <class F>
   static void sweep(std::vector<std::unique_ptr<sequence>>& all, F& f) {
-    std::erase_if(all, [&](std::unique_ptr<sequence>& s) {
-      f(s);
-      return s == nullptr;
-    });
+    struct tidy {  // also where f throws
+      std::vector<std::unique_ptr<sequence>>& all;
+      ~tidy() { std::erase(all, nullptr); }
+    } at_end{all};
+    for (auto& s : all) f(s);
   }
 
   // The parts of a plan.

@@ -51,8 +51,9 @@ class waiting_line {
     insert(std::move(s));
   }
 
-  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket.
-  void put_back(std::unique_ptr<sequence> s) { insert(std::move(s)); }
+  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket. Where memory is short,
+  // it throws and leaves `s` as it is.
+  void put_back(std::unique_ptr<sequence>&& s) { insert(std::move(s)); }
 
   // Adds a sequence of another line, which keeps its number of arrival and its ticket; later jobs get higher
   // numbers. Where memory is short, it throws and leaves `s` as it is.
