@@ -104,6 +104,7 @@ step_report engine::state::plain_step() {
 }
 
 step_report engine::state::faulted_step() {
+  std::erase(finishing, nullptr);  // a stop() that threw has left some
   begin();
   expire();
   deliver();
