@@ -75,9 +75,7 @@ class owner {
   void step() noexcept {
     if (core::contained(*shared_.seen, "the owner's step", [this] { step_engines(); })) return;
     if (stepping_) stepping_->threw = true;
-    core::contained(*shared_.seen, "the owner's restart", [this] {
-      device_failed(core::make_error(core::errc::internal, "a step could not be finished"));
-    });
+    core::contained(*shared_.seen, "the owner's restart", [this] { device_failed(broken_step_); });
   }
 
   void step_engines() {
@@ -149,17 +147,19 @@ class owner {
     m.stream->out = &outbox_;
     if (rests()) board_->beat(time_.now(), true);
     auto* const e = find(m.engine);
-    if (!e) return finish(*m.stream, model_is_gone());
+    if (!e) return refuse(*m.stream, model_is_gone);
     if (!e->engine)
-      return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
+      return refuse(*m.stream,
+                    [&] { return core::make_error(core::errc::unavailable, "{}", board_->fault()); });
     if (e->engine->idle()) e->pace.wake(time_.now());
     m.job.sink = m.stream;
     try {
       e->engine->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
       shared_.seen->note("a job on its way into the engine", std::current_exception());
-      return finish(*m.stream,
-                    core::make_error(core::errc::overloaded, "there is no memory for this job now"));
+      return refuse(*m.stream, [] {
+        return core::make_error(core::errc::overloaded, "there is no memory for this job now");
+      });
     }
     e->due = {};
   }
@@ -168,11 +168,16 @@ class owner {
     return core::make_error(core::errc::unavailable, "the model was unloaded");
   }
 
-  static void finish(core::token_sink& sink, core::error why) {
-    core::ending how;
-    how.reason = core::finish_reason::error;
-    how.fault = std::move(why);
-    sink.finish(how);
+  // Ends a job that no engine has, with the error that `why` makes. Waits for memory where it is short, since
+  // nobody else would tell the client.
+  template <class F>
+  static void refuse(core::token_sink& sink, F why) {
+    core::insist([&] {
+      core::ending how;
+      how.reason = core::finish_reason::error;
+      how.fault = why();
+      sink.finish(how);
+    });
   }
 
   void on(cancel_job& m) {
@@ -202,39 +207,39 @@ class owner {
 
   // The device has failed, and its memory is lost for all engines. Backend and engines are then made again as
   // restart_plan.h says, and unfinished jobs go on in the new engines. Where that is not to be or fails, they
-  // end with `why`, and readiness says why from then on. Messages wait meanwhile, cancels too; a deadline
-  // that has passed takes effect in the first step.
+  // end with `why`, and readiness says why from then on. So do jobs that went on behind a failure before, and
+  // those of an engine that threw. Messages wait meanwhile, cancels too; a deadline that has passed takes
+  // effect in the first step. What must not be left half done waits for memory where it is short.
   void device_failed(const core::error& why) {
     const bool again = plan_.failed(time_.now());
-    fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
-    go_down(fault_);
     std::vector<core::stranded_jobs> unfinished;
-    for (auto& e : engines_) unfinished.push_back(again ? take_jobs(e, why) : end_jobs(e, why));
+    core::insist([&] {
+      fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
+      unfinished.resize(engines_.size());
+    });
+    go_down(fault_);
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (!engines_[i].engine) continue;
+      if (again && !engines_[i].threw) unfinished[i] = take_jobs(*engines_[i].engine, why);
+      core::insist([&] { engines_[i].engine->stop(why); });  // those that were not taken
+    }
     close_all();
     outbox_.flush();  // before what may take long
     shared_.seen->note("the device", fault_);
     if (again && start_again()) give_back(unfinished);
-    for (auto& jobs : unfinished) jobs.end(why);
+    for (auto& jobs : unfinished) core::insist([&] { jobs.end(why); });
     outbox_.flush();
   }
 
-  // The unfinished jobs of an engine that failed. They end with `why` where the engine threw in its step, or
-  // host memory is short.
-  core::stranded_jobs take_jobs(engine_place& e, const core::error& why) {
-    if (!e.engine || e.threw) return end_jobs(e, why);
+  // The jobs of an engine that go on behind the failure of its device: none where host memory is short.
+  core::stranded_jobs take_jobs(core::engine& e, const core::error& why) {
     try {
-      e.engine->fail(why);
-      return e.engine->evacuate();
+      e.fail(why);
+      return e.evacuate();
     } catch (const std::bad_alloc&) {
       shared_.seen->note("the jobs of a device that failed", std::current_exception());
-      return end_jobs(e, why);
+      return {};
     }
-  }
-
-  // Ends the jobs of an engine, and returns none.
-  static core::stranded_jobs end_jobs(engine_place& e, const core::error& why) {
-    if (e.engine) e.engine->stop(why);
-    return {};
   }
 
   // Gives each engine its jobs back. What an engine has no memory for stays in the list.
@@ -257,7 +262,7 @@ class owner {
 
   // Jobs go to other places of their models from now on, or are refused.
   void go_down(const std::string& why) {
-    board_->fail(why);
+    core::insist([&] { board_->fail(why); });
     for (auto& e : engines_)
       core::insist([&] {
         e.served->admission->close(door::device, core::make_error(core::errc::unavailable, "{}", why));
@@ -425,6 +430,7 @@ class owner {
   std::vector<waiting_load> loads_;
   restart_plan plan_;
   std::string fault_;  // the last failure of the device
+  const core::error broken_step_ = core::make_error(core::errc::internal, "a step could not be finished");
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
   time_point publish_at_{};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/engine_state.h"
+#include "core/insist.h"
 #include "core/sample/logprobs.h"
 #include "core/schedule/prefix_reuse.h"
 
@@ -67,7 +68,8 @@ engine::engine(std::unique_ptr<model> m, token_table text, engine_config config,
     : s_(std::make_unique<state>(std::move(m), std::move(text), config, time, std::move(helpers))) {}
 
 engine::~engine() {
-  if (!idle()) stop(s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped")));
+  if (idle()) return;
+  insist([&] { stop(s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"))); });
 }
 
 void engine::stop(const error& why) {
@@ -179,6 +181,7 @@ void engine::state::expire() {
   plan.waiting().each(look);
   for (const auto& s : plan.running()) look(*s);
   for (const auto& s : plan.resting()) look(*s);
+  finishing.reserve(finishing.size() + late.size());
   for (const sequence* s : late) {
     finishing.push_back(plan.take(*s));
     close(*finishing.back(), finish_reason::timeout);

@@ -275,8 +275,9 @@ class engine {
   // the engine is idle and calls no sink any more, so that it may be destroyed on another thread.
   void stop(const error& why);
 
-  // Takes every unfinished job out, for adopt(). Afterwards the engine is idle. Throws std::bad_alloc where
-  // host memory is short; nothing has changed then. REQUIRES: fault() is set; engine_config::keep_jobs.
+  // Takes every unfinished job out, for adopt(). A job is continued once: those that adopt() gave this engine
+  // end with fault(). Afterwards the engine is idle. Throws std::bad_alloc where host memory is short; the
+  // engine then has all jobs that have not ended. REQUIRES: fault() is set; engine_config::keep_jobs.
   stranded_jobs evacuate();
   // Takes the jobs that evacuate() took out of an engine of the same model and the same mask_helpers. They
   // keep their priority, their order, their pauses and their deadlines, and stand before later ones. A job

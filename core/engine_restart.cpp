@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/engine_state.h"
+#include "core/insist.h"
 
 namespace weir::core {
 
@@ -14,7 +15,7 @@ stranded_jobs& stranded_jobs::operator=(stranded_jobs&& o) noexcept {
   return *this;
 }
 stranded_jobs::~stranded_jobs() {
-  if (!all_.empty()) end(make_error(errc::unavailable, "engine stopped"));  // short: it allocates nothing
+  if (!all_.empty()) insist([&] { end(make_error(errc::unavailable, "the engine was stopped")); });
 }
 
 std::size_t stranded_jobs::size() const noexcept { return all_.size(); }
@@ -36,6 +37,9 @@ void stranded_jobs::end(const error& why) {
 
 stranded_jobs engine::evacuate() {
   assert(s_->fault && s_->config.keep_jobs);
+  std::erase(s_->finishing, nullptr);  // a stop() that threw has left some
+  s_->end_continued();
+  s_->deliver();
   stranded_jobs out;
   auto& all = out.all_;
   all.reserve(s_->known.size());
@@ -46,6 +50,21 @@ stranded_jobs engine::evacuate() {
   s_->finishing.clear();
   s_->known.clear();
   return out;
+}
+
+void engine::state::end_continued() {
+  std::vector<const sequence*> again;
+  const auto look = [&](const sequence& s) {
+    if (s.continued && !s.ended()) again.push_back(&s);
+  };
+  plan.waiting().each(look);
+  for (const auto& s : plan.resting()) look(*s);
+  finishing.reserve(finishing.size() + again.size());
+  for (const sequence* s : again) {
+    std::optional<error> why = fault;  // copied before the job is in nobody's hands
+    sequence& ended = *finishing.emplace_back(plan.take(*s));
+    close(ended, finish_reason::error, std::move(why));
+  }
 }
 
 void engine::adopt(stranded_jobs& jobs) {
@@ -75,7 +94,9 @@ void engine::state::adopt(std::unique_ptr<sequence>& s) {
       finishing.push_back(std::move(s));
     } else {
       if (s->asked.deadline) earliest_deadline = std::min(earliest_deadline, *s->asked.deadline);
+      sequence& added = *s;
       plan.adopt(std::move(s));
+      added.continued = true;
       ++totals.continued;
     }
   } catch (...) {

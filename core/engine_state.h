@@ -120,6 +120,8 @@ struct engine::state {
   void fail_all(const error& e);
   // Ends every waiting, running and paused job with `e`.
   void end_all(const error& e);
+  // Ends every waiting and paused job that adopt() took, with the fault. REQUIRES: a fault; keep_jobs.
+  void end_continued();
   // A step behind a fault: only what needs no device.
   step_report faulted_step();
   // Takes a job of another engine; see engine::adopt(). Where memory is short, it throws and leaves `s` as it

@@ -106,6 +106,7 @@ class sequence : public sequence_step {
   // models only.
   time_point computed_at{};
   std::optional<time_point> scheduled;  // when it was first part of a batch
+  bool continued = false;               // it came from an engine whose device failed: engine::adopt()
 
   sequence_phase phase() const noexcept { return phase_; }
   // Number of its latest admission among all admissions of the engine, and how often it was preempted.

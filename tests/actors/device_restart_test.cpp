@@ -88,6 +88,24 @@ TEST_CASE("a second fault within a minute ends the jobs that went on behind the 
   CHECK_FALSE(town.service->ready().ready);
 }
 
+TEST_CASE("a job goes on once: it ends with the next fault, however late, and younger jobs go on") {
+  actors::service_options o;
+  o.models.push_back({"sim", "sim:rate=0.5,fault=device@50"});  // a fault in 100 s
+  sim_town town(9, std::move(o));
+  const auto old = town.send(ask("x", 1000, 1));
+  REQUIRE(town.here.run([&] { return old->published() > 60; }));
+  const auto young = town.send(ask("y", 70, 2));
+  town.settle();
+  CHECK(old->ended().reason == core::finish_reason::error);
+  REQUIRE(old->ended().fault);
+  CHECK_THAT(old->ended().fault->message, Catch::Contains("fault=device@50"));
+  CHECK(text_of(*old) == sim_text(1, old->published()));
+  CHECK(young->ended().reason == core::finish_reason::length);
+  CHECK(text_of(*young) == sim_text(2, 70));
+  CHECK(town.service->stats().engine.continued == 2);
+  CHECK(town.service->ready().ready);
+}
+
 TEST_CASE("a paused job of a device that fails stays paused, and goes on when it is resumed") {
   actors::service_options o;
   o.models.push_back({"sim", "sim:rate=1000,fault=device@60"});

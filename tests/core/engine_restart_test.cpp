@@ -25,7 +25,7 @@ engine_config keeping(engine_config c = small_config()) {
 
 std::unique_ptr<engine_rig> make_rig(const engine_config& c, loop_kind how,
                                      std::shared_ptr<lazy_helpers> helpers = {}) {
-  auto rig = std::make_unique<engine_rig>(c, letters(61), 4096, how, std::move(helpers));
+  auto rig = std::make_unique<engine_rig>(c, kind_words(), 4096, how, std::move(helpers));
   rig->toy->some_rows_unwanted = true;
   return rig;
 }
@@ -49,6 +49,7 @@ void start_again(std::unique_ptr<engine_rig>& rig, const engine_config& c, loop_
 struct known_job {
   std::uint64_t kind = 0;
   std::shared_ptr<recording_sink> sink;
+  unsigned faults = 0;  // that it met: it goes on behind the first, and ends with the second
 };
 
 // Jobs of every kind that come, wait, run, rest and are slowly read, on a device that fails.
@@ -71,8 +72,7 @@ class day {
       for (auto steps = pick(3); steps > 0; --steps) rig_->step();
       REQUIRE(rig_->engine->check_integrity() == "");
       if (pick(2)) cancel();
-      kept +=
-          static_cast<std::size_t>(std::ranges::count_if(jobs_, [](auto& j) { return !j.second.sink->end; }));
+      count_fault();
       start_again(rig_, config_, how_, helpers_);
       for (auto acts = pick(30); acts > 0; --acts) act();
     }
@@ -81,7 +81,7 @@ class day {
     for (const auto& [id, j] : jobs_) check(j);
   }
 
-  std::size_t kept = 0, whole = 0, paused = 0, late = 0;
+  std::size_t kept = 0, failed = 0, whole = 0, paused = 0, late = 0;
 
  private:
   std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
@@ -160,8 +160,17 @@ class day {
     rig_->engine->fail(on_fire);
   }
 
+  void count_fault() {
+    std::vector<sequence_view> all;
+    rig_->engine->list(all);
+    for (const auto& s : all) {
+      if (s.state == sequence_state::finished) continue;
+      ++(jobs_[s.id].faults++ == 0 ? kept : failed);
+    }
+  }
+
   void check(const known_job& j) {
-    CAPTURE(j.kind);
+    CAPTURE(j.kind, j.faults);
     REQUIRE(j.sink->finishes == 1);
     REQUIRE_FALSE(j.sink->told_twice);
     static std::map<std::uint64_t, recording_sink> alone;
@@ -170,12 +179,17 @@ class day {
     auto ids = j.sink->ids();
     const auto all = undisturbed.ids();
     const auto& end = *j.sink->end;
-    const bool cut = end.reason == finish_reason::cancel || end.reason == finish_reason::timeout;
+    const bool second_fault = j.faults > 1;
+    const bool cut = second_fault || end.reason == finish_reason::cancel || end.reason == finish_reason::timeout;
     // a job that is cut shows what might have become a stop string
     if (cut && undisturbed.end->stop_string) ids.resize(std::min(ids.size(), all.size()));
     REQUIRE(ids.size() <= all.size());
     REQUIRE(std::equal(ids.begin(), ids.end(), all.begin()));
     if (end.fault) INFO(end.fault->message);
+    if (second_fault) {
+      // who cancels it meanwhile may come first
+      REQUIRE((end.reason == finish_reason::cancel || end.fault->message == on_fire.message));
+    }
     if (cut) return;
     ++whole;
     REQUIRE(end.reason == undisturbed.end->reason);
@@ -205,18 +219,20 @@ class day {
 
 TEST_CASE("64 jobs of every kind go on behind faults of their device, token for token") {
   for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
-    std::size_t kept = 0, whole = 0, paused = 0, late = 0;
+    std::size_t kept = 0, failed = 0, whole = 0, paused = 0, late = 0;
     const unsigned days = weir::tests::rounds(60);
     for (unsigned n = 0; n < days; ++n) {
       CAPTURE(how == loop_kind::plain, n);
       day d(how, n);
       d.live(1 + n % 3);
       kept += d.kept;
+      failed += d.failed;
       whole += d.whole;
       paused += d.paused;
       late += d.late;
     }
     CHECK(kept > 20 * days);
+    CHECK(failed > days);
     CHECK(whole > 30 * days);
     CHECK(paused > days);
     CHECK(late > days / 4);
@@ -256,6 +272,42 @@ TEST_CASE("behind a fault a job waits for a new engine, and only its cancel and 
     CHECK(runs->end->output_tokens == 20);
     CHECK(runs->end->max_gap >= 1s);  // its client sees one gap
     CHECK(rig->engine->measures().ttft.count() == 0);
+  }
+}
+
+TEST_CASE("a job goes on behind one fault, and ends with the second, whether it runs, waits or rests") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    auto c = keeping();
+    c.max_batch = 2;
+    auto rig = make_rig(c, how);
+    const auto alone = rig->solo(rig->job(4, 20));
+    std::vector<std::shared_ptr<recording_sink>> old;
+    for (std::uint64_t n = 0; n < 4; ++n) old.push_back(rig->submit(rig->job(n, 30)));
+    old[3]->room = 1;
+    for (int i = 0; i < 5; ++i) rig->step();
+    CHECK(rig->engine->pause(engine_rig::id(1), rig->clock.now() + 1h));
+    rig->engine->fail(on_fire);
+    start_again(rig, c, how);
+    CHECK(rig->engine->counts().continued == 4);
+    const auto young = rig->submit(rig->job(4, 20));
+    CHECK(rig->engine->pause(engine_rig::id(0), rig->clock.now() + 1h));
+    for (int i = 0; i < 5; ++i) rig->step();
+    rig->engine->fail(on_fire);
+    for (const auto& s : old) CHECK_FALSE(s->end);
+    start_again(rig, c, how);
+    CHECK(rig->engine->counts().continued == 1);
+    for (std::size_t n = 0; n < 3; ++n) {  // at once, without the new engine
+      REQUIRE(old[n]->finishes == 1);
+      CHECK(old[n]->end->reason == finish_reason::error);
+      CHECK(old[n]->end->fault->message == on_fire.message);
+    }
+    old[3]->room = 99;
+    rig->run();
+    CHECK(old[3]->finishes == 1);
+    CHECK(old[3]->end->fault->message == on_fire.message);
+    CHECK(young->ids() == alone);
+    CHECK(young->end->reason == finish_reason::length);
   }
 }
 

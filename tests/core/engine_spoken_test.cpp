@@ -73,7 +73,7 @@ TEST_CASE("a job goes on behind any delivered prefix as if nothing had happened"
       c.max_batch = 2 + random() % 31;
       c.kv_pages = 6 + random() % 60;  // few: many are preempted once they have gone on
       const auto helpers = day % 2 ? std::make_shared<lazy_helpers>() : nullptr;
-      engine_rig rig(c, letters(61), 4096, how, helpers);
+      engine_rig rig(c, kind_words(), 4096, how, helpers);
       rig.toy->some_rows_unwanted = true;
       struct cut_job {
         std::uint64_t kind;
