@@ -180,7 +180,8 @@ class day {
     const auto all = undisturbed.ids();
     const auto& end = *j.sink->end;
     const bool second_fault = j.faults > 1;
-    const bool cut = second_fault || end.reason == finish_reason::cancel || end.reason == finish_reason::timeout;
+    const bool cut =
+        second_fault || end.reason == finish_reason::cancel || end.reason == finish_reason::timeout;
     // a job that is cut shows what might have become a stop string
     if (cut && undisturbed.end->stop_string) ids.resize(std::min(ids.size(), all.size()));
     REQUIRE(ids.size() <= all.size());
