@@ -21,6 +21,7 @@ struct engine_place {
   std::unique_ptr<core::engine> engine;  // null: the device is down
   core::time_point due{};  // nothing to do before then, unless a message comes
   bool rests = false;  // after its latest step no job ran or waited: jobs that it had were paused
+  bool threw = false;  // a step of the engine threw: nobody knows its state
   model_spec spec;     // what it was made from, and is made from again
   std::shared_ptr<const model_place> served;  // never null
   pace_meter pace;
@@ -34,6 +35,7 @@ struct engine_place {
     past_totals = last.counts;
     past_measures = last.measures;
     engine.reset();
+    threw = false;
   }
 
   engine_picture look() const {

@@ -70,24 +70,26 @@ class owner {
     return true;
   }
 
-  // Every engine that has something due takes one step. An engine that throws is in no known state: its
-  // device is treated as one that failed.
+  // Every engine that has something due takes one step. An engine that throws is in no known state: its jobs
+  // end, and its device is treated as one that failed.
   void step() noexcept {
     if (core::contained(*shared_.seen, "the owner's step", [this] { step_engines(); })) return;
-    core::contained(*shared_.seen, "the owner's restart", [this] {
-      device_failed(core::make_error(core::errc::internal, "a step could not be finished"));
-    });
+    if (stepping_) stepping_->threw = true;
+    core::contained(*shared_.seen, "the owner's restart", [this] { device_failed(broken_step_); });
   }
 
   void step_engines() {
     say_busy(true);
+    stepping_ = nullptr;
     for (auto& e : engines_) {
       if (!e.engine || e.engine->idle() || e.due > time_.now()) continue;
       if (e.rests) {
         e.pace.wake(time_.now());
         board_->beat(time_.now(), true);
       }
+      stepping_ = &e;
       const auto done = e.engine->step();
+      stepping_ = nullptr;
       e.due = done.wait_until;
       e.rests = done.running + done.waiting == 0;
       e.note_pace(time_.now(), done, options_->max_batch);
@@ -145,17 +147,19 @@ class owner {
     m.stream->out = &outbox_;
     if (rests()) board_->beat(time_.now(), true);
     auto* const e = find(m.engine);
-    if (!e) return finish(*m.stream, model_is_gone());
+    if (!e) return refuse(*m.stream, model_is_gone);
     if (!e->engine)
-      return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
+      return refuse(*m.stream,
+                    [&] { return core::make_error(core::errc::unavailable, "{}", board_->fault()); });
     if (e->engine->idle()) e->pace.wake(time_.now());
     m.job.sink = m.stream;
     try {
       e->engine->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
       shared_.seen->note("a job on its way into the engine", std::current_exception());
-      return finish(*m.stream,
-                    core::make_error(core::errc::overloaded, "there is no memory for this job now"));
+      return refuse(*m.stream, [] {
+        return core::make_error(core::errc::overloaded, "there is no memory for this job now");
+      });
     }
     e->due = {};
   }
@@ -164,11 +168,16 @@ class owner {
     return core::make_error(core::errc::unavailable, "the model was unloaded");
   }
 
-  static void finish(core::token_sink& sink, core::error why) {
-    core::ending how;
-    how.reason = core::finish_reason::error;
-    how.fault = std::move(why);
-    sink.finish(how);
+  // Ends a job that no engine has, with the error that `why` makes. Waits for memory where it is short, since
+  // nobody else would tell the client.
+  template <class F>
+  static void refuse(core::token_sink& sink, F why) {
+    core::insist([&] {
+      core::ending how;
+      how.reason = core::finish_reason::error;
+      how.fault = why();
+      sink.finish(how);
+    });
   }
 
   void on(cancel_job& m) {
@@ -192,22 +201,60 @@ class owner {
   }
 
   void on(time_came&) {
-    if (plan_.due(time_.now())) start_again();
+    if (plan_.due(time_.now())) (void)start_again();
     begin_loads();
   }
 
-  // The device has failed, and its memory is lost for all engines: their jobs end with `why`. Backend and
-  // engines are then made again as restart_plan.h says. Until then readiness says why.
+  // The device has failed, and its memory is lost for all engines. Backend and engines are then made again as
+  // restart_plan.h says, and unfinished jobs go on in the new engines. Where that is not to be or fails, they
+  // end with `why`, and readiness says why from then on. So do jobs that went on behind a failure before, and
+  // those of an engine that threw. Messages wait meanwhile, cancels too; a deadline that has passed takes
+  // effect in the first step. What must not be left half done waits for memory where it is short.
   void device_failed(const core::error& why) {
     const bool again = plan_.failed(time_.now());
-    fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
+    std::vector<core::stranded_jobs> unfinished;
+    core::insist([&] {
+      fault_ = again ? why.message : why.message + "; it failed twice within a minute and stays down";
+      unfinished.resize(engines_.size());
+    });
     go_down(fault_);
-    for (auto& e : engines_)
-      if (e.engine) e.engine->fail(why);
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (!engines_[i].engine) continue;
+      if (again && !engines_[i].threw) unfinished[i] = take_jobs(*engines_[i].engine, why);
+      core::insist([&] { engines_[i].engine->stop(why); });  // those that were not taken
+    }
     close_all();
-    outbox_.flush();
+    outbox_.flush();  // before what may take long
     shared_.seen->note("the device", fault_);
-    if (again) start_again();
+    if (again && start_again()) give_back(unfinished);
+    for (auto& jobs : unfinished) core::insist([&] { jobs.end(why); });
+    outbox_.flush();
+  }
+
+  // The jobs of an engine that go on behind the failure of its device: none where host memory is short.
+  core::stranded_jobs take_jobs(core::engine& e, const core::error& why) {
+    try {
+      e.fail(why);
+      return e.evacuate();
+    } catch (const std::bad_alloc&) {
+      shared_.seen->note("the jobs of a device that failed", std::current_exception());
+      return {};
+    }
+  }
+
+  // Gives each engine its jobs back. What an engine has no memory for stays in the list.
+  void give_back(std::vector<core::stranded_jobs>& unfinished) {
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (unfinished[i].size() == 0) continue;
+      auto& e = engines_[i];
+      e.pace.wake(time_.now());
+      try {
+        e.engine->adopt(unfinished[i]);
+      } catch (const std::bad_alloc&) {
+        shared_.seen->note("the jobs of a device that was started again", std::current_exception());
+      }
+    }
+    board_->beat(time_.now(), !rests());
   }
 
   // Tells loads on this device whether engines have work, to which loads give way.
@@ -215,15 +262,16 @@ class owner {
 
   // Jobs go to other places of their models from now on, or are refused.
   void go_down(const std::string& why) {
-    board_->fail(why);
+    core::insist([&] { board_->fail(why); });
     for (auto& e : engines_)
       core::insist([&] {
         e.served->admission->close(door::device, core::make_error(core::errc::unavailable, "{}", why));
       });
   }
 
-  // Makes the engines that the failed device has lost.
-  void start_again() {
+  // Makes the engines that the failed device has lost. False: it could not be done, and is tried again as
+  // restart_plan.h says.
+  bool start_again() {
     say_busy(false);
     plan_.attempt(time_.now());
     core::result<> made;
@@ -237,7 +285,8 @@ class owner {
       board_->fail({});
       for (auto& e : engines_) e.served->admission->reopen(door::device);
       board_->beat(time_.now(), false);
-      return shared_.seen->tell("the device", "it was started again");
+      shared_.seen->tell("the device", "it was started again");
+      return true;
     }
     close_all();
     go_down(fault_ + "; it cannot be started again: " + made.error().message);
@@ -246,6 +295,7 @@ class owner {
                          fmt::format("it cannot be started again and stays down: {}; it is tried again "
                                      "after pauses that grow",
                                      made.error().message));
+    return false;
   }
 
   // Frees the engines' memory, and with it their backends.
@@ -376,9 +426,11 @@ class owner {
   std::unique_ptr<timekeeper::timer> timer_, load_timer_;
   outbox outbox_{*shared_.cancel_to_release};
   std::vector<engine_place> engines_;  // in the order of their loads
+  engine_place* stepping_ = nullptr;   // whose step is under way, or has thrown
   std::vector<waiting_load> loads_;
   restart_plan plan_;
   std::string fault_;  // the last failure of the device
+  const core::error broken_step_ = core::make_error(core::errc::internal, "a step could not be finished");
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
   time_point publish_at_{};

@@ -203,7 +203,8 @@ struct job_stream::state_block final : core::token_sink, waker {
 class outbox {
  public:
   explicit outbox(core::delays& cancel_to_release) : released(cancel_to_release) {}
-  // No effect if the job is in it already.
+  // No effect if the job is in it already. Waits where there is no memory: news that are lost leave a client
+  // waiting for ever.
   void add(job_stream::state_block& job);
   void flush();
 

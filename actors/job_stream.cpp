@@ -100,7 +100,7 @@ void job_stream::state_block::paused(bool now) noexcept {
 }
 
 void job_stream::state_block::finish(const core::ending& how) {
-  how_it_ended = how;
+  core::insist([&] { how_it_ended = how; });
   finished = true;
   prompt.reset();
   taken_by->admission->job_done(how.output_tokens, standing);
@@ -122,8 +122,9 @@ void job_stream::state_block::publish() noexcept {
 }
 
 void outbox::add(job_stream::state_block& job) {
-  if (std::exchange(job.has_news, true)) return;
-  news_.emplace_back(job.shared_from_this(), &job);
+  if (job.has_news) return;
+  core::insist([&] { news_.emplace_back(job.shared_from_this(), &job); });
+  job.has_news = true;
 }
 
 void outbox::flush() {

@@ -240,6 +240,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   m.config.kv_pages = *pages;
   m.config.host_pages = *host;
   m.config.max_seq_len = context;
+  m.config.keep_jobs = true;  // the owner starts a device that failed again, and their tokens go on
   set_slices(m.config, o, backend && !backend->on_host);
   m.config.lone_step_target = o.step_time;
 

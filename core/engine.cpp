@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/engine_state.h"
+#include "core/insist.h"
 #include "core/sample/logprobs.h"
 #include "core/schedule/prefix_reuse.h"
 
@@ -67,21 +68,28 @@ engine::engine(std::unique_ptr<model> m, token_table text, engine_config config,
     : s_(std::make_unique<state>(std::move(m), std::move(text), config, time, std::move(helpers))) {}
 
 engine::~engine() {
-  if (!idle()) stop(s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped")));
+  if (idle()) return;
+  insist([&] { stop(s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"))); });
 }
 
 void engine::stop(const error& why) {
-  s_->fail_all(why);
+  s_->fault = why;
+  s_->under_way.reset();
+  s_->end_all(why);
   for (auto& s : s_->finishing) {
+    if (!s) continue;  // ended by a call that threw later
+    std::optional<error> given = why;
     if (s->settle())
       s_->forget(*s);
     else
-      s_->drop(std::move(s), finish_reason::error, why);
+      s_->drop(std::move(s), finish_reason::error, std::move(given));
+    s.reset();
   }
   s_->finishing.clear();
 }
 
 step_report engine::step() {
+  if (s_->fault) return s_->faulted_step();
   const bool ahead = s_->config.run_ahead && s_->device->info().runs_ahead;
   return ahead ? s_->overlapped_step() : s_->plain_step();
 }
@@ -97,19 +105,31 @@ step_report engine::state::plain_step() {
   return close_step(busy);
 }
 
+step_report engine::state::faulted_step() {
+  std::erase(finishing, nullptr);  // a stop() that threw has left some
+  begin();
+  expire();
+  deliver();
+  return close_step(false);
+}
+
+void engine::state::refuse(const job& j, error why) {
+  ending how;
+  how.reason = finish_reason::error;
+  how.input_tokens = static_cast<std::uint32_t>(j.prompt.size());
+  how.fault = std::move(why);
+  ++totals.finished;
+  j.sink->finish(how);
+}
+
 void engine::submit(job j) {
   assert(!j.prompt.empty() && j.max_tokens > 0 && j.sink && !s_->known.contains(j.id));
-  if (auto why = s_->fault ? s_->fault : s_->refusal(j)) {
-    ending how;
-    how.reason = finish_reason::error;
-    how.input_tokens = static_cast<std::uint32_t>(j.prompt.size());
-    how.fault = std::move(why);
-    ++s_->totals.finished;
-    j.sink->finish(how);
-    return;
-  }
-  if (j.deadline) s_->earliest_deadline = std::min(s_->earliest_deadline, *j.deadline);
-  auto s = std::make_unique<sequence>(std::move(j), s_->device->info(), s_->longest);
+  if (auto why = s_->fault ? s_->fault : s_->refusal(j)) return s_->refuse(j, *std::move(why));
+  const model_info& m = s_->device->info();
+  auto s = std::make_unique<sequence>(std::move(j), m, s_->longest);
+  if (!s->asked.spoken.empty())
+    if (auto why = s->replay(s_->text, m.vocab_size)) return s_->refuse(s->asked, *std::move(why));
+  if (const auto& by = s->asked.deadline) s_->earliest_deadline = std::min(s_->earliest_deadline, *by);
   const auto named = s_->known.emplace(s->asked.id, s.get()).first;
   try {
     s_->plan.add(std::move(s));
@@ -161,6 +181,7 @@ void engine::state::expire() {
   plan.waiting().each(look);
   for (const auto& s : plan.running()) look(*s);
   for (const auto& s : plan.resting()) look(*s);
+  finishing.reserve(finishing.size() + late.size());
   for (const sequence* s : late) {
     finishing.push_back(plan.take(*s));
     close(*finishing.back(), finish_reason::timeout);
@@ -219,7 +240,7 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
     const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
     if (s.constrained()) {
       grammar::job_mask& mask = s.mask();
-      if (!mask.begun()) mask.begin();
+      if (!mask.begun()) mask.begin(s.asked.spoken);
       if (mask.needs_helper()) make_mask(s);
       s.set_mask_late(!mask.ready());
       if (s.mask_late()) late.push_back({s.asked.id, row});
@@ -254,6 +275,7 @@ void engine::state::list_scored(const batch& work) {
 bool engine::state::score(const batch& work) {
   bool ended = false;
   for (const auto& [id, slice] : to_score) {
+    if (fault) return true;
     const auto found = known.find(id);
     if (found == known.end() || found->second->ended()) continue;
     if (!score(*found->second, work.slices[slice])) ended = true;
@@ -268,6 +290,8 @@ bool engine::state::score(sequence& s, const batch_slice& slice) {
     const std::span<const float> logits = device->logits(slice.scored_logits + row);
     scored_token told;
     if (!score_token(logits, s.token_at(position), *s.asked.prompt_logprobs, *scratch, told)) {
+      begin_draws(false);
+      if (fault) return false;  // the device failed, which says nothing of this job
       close(s, finish_reason::error, bad_logits(position));
       ++bad_endings;
       return false;
@@ -312,7 +336,8 @@ void engine::state::accept_draw(sequence& s, const in_flight& step, time_point a
 }
 
 void engine::state::measure(const sequence& s, time_point at) noexcept {
-  if (s.sampled() > 0) return measures.gap.add(at - s.last_at());
+  if (s.samples()) return measures.gap.add(at - s.last_at());
+  if (!s.asked.spoken.empty()) return;
   measures.ttft.add(at - s.asked.created);
   measures.queue.add(*s.scheduled - s.asked.created);
   measures.prefill.add(at - *s.scheduled);
@@ -377,7 +402,7 @@ void engine::state::close(sequence& s, finish_reason why, std::optional<error> w
 }
 
 void engine::state::compare(const sequence& s, finish_reason why) noexcept {
-  if (why == finish_reason::cancel || why == finish_reason::error) return;
+  if (why == finish_reason::cancel || why == finish_reason::error || !s.asked.spoken.empty()) return;
   bool first = false, rest = false;
   if (s.sampled() > 0) {
     const time_point from = *s.how().first_token;
@@ -410,9 +435,17 @@ void engine::state::forget(sequence& s) {
 void engine::state::fail_all(const error& e) {
   fault = e;
   under_way.reset();
-  while (!plan.waiting().empty()) drop(plan.take_waiting(), finish_reason::error, e);
+  if (config.keep_jobs) return plan.strand();
+  end_all(e);
+}
+
+void engine::state::end_all(const error& e) {
+  while (!plan.waiting().empty()) {
+    std::optional<error> why = e;  // copied before the job is in nobody's hands
+    drop(plan.take_waiting(), finish_reason::error, std::move(why));
+  }
   plan.sweep([&](std::unique_ptr<sequence>& s) {
-    close(*s, finish_reason::error, e);
+    if (!s->ended()) close(*s, finish_reason::error, e);
     finishing.push_back(std::move(s));
   });
 }

@@ -61,7 +61,10 @@ struct engine_config {
   std::uint32_t prefill_rows = 512;  // most prompt rows in one step
   duration step_target{};            // longest step while sequences decode; zero: no bound in time
   duration lone_step_target{};       // longest step while none decodes, which a cancel waits for; zero: none
-  bool run_ahead = true;             // overlap steps where the model can (model_info::runs_ahead)
+  // A fault of the device ends no job: they wait for evacuate() or stop(), and deadlines and cancels end
+  // them.
+  bool keep_jobs = false;
+  bool run_ahead = true;  // overlap steps where the model can (model_info::runs_ahead)
   // Time that prompts may add to a step, as a share of a step of decoding alone; 0: no such bound.
   double prompt_share = 0;
   // Decides the prompt rows of steps beside decoding sequences, where it is set, in place of prompt_share
@@ -92,8 +95,8 @@ struct step_report {
   // Sequences, when the step was over. waiting: for a place in the batch. returning: those of them whose
   // pause is over.
   std::uint32_t running = 0, waiting = 0, returning = 0;
-  std::uint32_t prefilling = 0;            // sequences with a prompt to compute, when the step began
-  std::uint64_t prompt_tokens = 0;         // prompt rows computed, and prompt tokens found in the cache
+  std::uint32_t prefilling = 0;     // sequences with a prompt to compute, when the step began
+  std::uint64_t prompt_tokens = 0;  // prompt rows computed, and prompt tokens found in the cache
   // Plain loop: from the beginning of the step until it was delivered. Overlapped loop: until its tokens
   // came, from its beginning or from the end of the step before it, whichever was later.
   duration took{};
@@ -106,18 +109,21 @@ struct step_report {
 
 // What an engine has counted since it was made.
 struct engine_totals {
-  std::uint64_t finished = 0;       // jobs
-  std::uint64_t restored = 0;       // pages copied back from the host tier
-  std::uint64_t steps = 0;          // steps that computed rows
-  std::uint64_t tokens = 0;         // sampled
-  std::uint64_t preemptions = 0;    // of running and paused sequences
-  std::uint64_t prompt_tokens = 0;  // of the jobs whose first token was sampled
+  std::uint64_t finished = 0;     // jobs
+  std::uint64_t restored = 0;     // pages copied back from the host tier
+  std::uint64_t steps = 0;        // steps that computed rows
+  std::uint64_t tokens = 0;       // sampled
+  std::uint64_t preemptions = 0;  // of running and paused sequences
+  // Of the jobs whose first token was sampled, those with job::spoken left out.
+  std::uint64_t prompt_tokens = 0;
   std::uint64_t prefix_hits = 0;    // of these jobs: those that found part of their prompt in the cache
   std::uint64_t cached_tokens = 0;  // prompt tokens that these jobs found in the cache
+  std::uint64_t continued = 0;      // jobs that adopt() took from another engine
   std::uint64_t late_masks = 0;     // draws that were left out because their mask was late
   std::uint64_t forced_tokens = 0;  // of `tokens`: not drawn, because a constraint allowed nothing else
   // Jobs that ended by stop, length, repetition or timeout, by what they kept of engine_config::slo: its
-  // ttft, its tpot, or both (slo_met). A job without a token kept neither. 0 without an objective.
+  // ttft, its tpot, or both (slo_met). A job without a token kept neither, and one with job::spoken is left
+  // out. 0 without an objective.
   std::uint64_t ttft_met = 0, ttft_missed = 0, tpot_met = 0, tpot_missed = 0, slo_met = 0, slo_missed = 0;
 };
 
@@ -156,6 +162,7 @@ struct engine_counts : engine_totals {
     visit("host_pages", "restored", &c::restored);
     visit("", "queued_tokens", &c::queued_tokens);
     visit("", "preemptions", &c::preemptions);
+    visit("", "continued", &c::continued);
     visit("", "steps", &c::steps);
     visit("", "tokens", &c::tokens);
     visit("", "prompt_tokens", &c::prompt_tokens);
@@ -188,6 +195,30 @@ inline engine_totals& operator+=(engine_totals& all, const engine_totals& more) 
   return all;
 }
 
+class sequence;  // core/schedule/sequence.h
+
+// Unfinished jobs on their way from an engine whose device failed to the one that replaces it. They have no
+// pages; everything else that they were stays with them, so that their tokens go on as if nothing had
+// happened.
+//
+// Thread safety: the owner's thread only. The destructor ends the jobs that are left with errc::unavailable.
+class stranded_jobs {
+ public:
+  stranded_jobs() noexcept;
+  stranded_jobs(stranded_jobs&&) noexcept;
+  stranded_jobs& operator=(stranded_jobs&&) noexcept;
+  ~stranded_jobs();
+
+  std::size_t size() const noexcept;
+  // Ends every job at once with `why`; a job that had ended keeps its own reason if its sink has room for its
+  // last tokens.
+  void end(const error& why);
+
+ private:
+  friend class engine;
+  std::vector<std::unique_ptr<sequence>> all_;  // in scheduling order, then those that rest, then ended ones
+};
+
 class engine {
  public:
   // `text`: the bytes of the model's tokens. `time` must outlive the engine. `helpers` make masks of
@@ -200,8 +231,17 @@ class engine {
 
   // Takes a job. The queue is unbounded here, since the caller bounds it. A job that cannot be served is
   // finished inside the call with reason `error`: does_not_fit or prompt_too_long where its prompt can never
-  // fit the pages or the context, fault() once the device has failed. Throws std::bad_alloc where host memory
-  // is short; the engine is then unchanged. REQUIRES: no unfinished job has its id.
+  // fit the pages or the context, fault() once the device has failed, invalid_param where job::spoken cannot
+  // have been delivered: it has as many tokens as the job may write, an id outside the vocabulary, a stop id,
+  // or a token that ends the job. A constraint says later, where the first mask is made, that it does not
+  // write the spoken tokens; the job then ends with invalid_param, too.
+  //
+  // A job with spoken tokens waits as a preempted one does. Its ending counts them as output_tokens, and has
+  // the time of its first new token as first_token; its times are in no measure of first tokens. The call
+  // adds each spoken token to the sampler and to what watches the output.
+  //
+  // Throws std::bad_alloc where host memory is short; the engine is then unchanged. REQUIRES: no unfinished
+  // job has its id.
   void submit(job j);
 
   // Ends a job with `why` inside the call and frees its pages; tokens that its sink has no room for are
@@ -223,7 +263,8 @@ class engine {
   // No job is unfinished, and no step is under way on the device.
   bool idle() const noexcept;
 
-  // Makes one step. A failure of the device ends all jobs and sets fault().
+  // Makes one step. A failure of the device sets fault() and ends all jobs, but those of an engine with
+  // keep_jobs; from then on steps only deliver tokens and end jobs whose deadline has passed.
   step_report step();
 
   // Tells the engine that the device failed, with the same effect as if a step had found it. No effect if
@@ -234,8 +275,18 @@ class engine {
   // the engine is idle and calls no sink any more, so that it may be destroyed on another thread.
   void stop(const error& why);
 
-  // Why the device failed. Once set it stays set: all jobs of that moment end with it, and so does every job
-  // that is submitted later. Only a new engine helps.
+  // Takes every unfinished job out, for adopt(). A job is continued once: those that adopt() gave this engine
+  // end with fault(). Afterwards the engine is idle. Throws std::bad_alloc where host memory is short; the
+  // engine then has all jobs that have not ended. REQUIRES: fault() is set; engine_config::keep_jobs.
+  stranded_jobs evacuate();
+  // Takes the jobs that evacuate() took out of an engine of the same model and the same mask_helpers. They
+  // keep their priority, their order, their pauses and their deadlines, and stand before later ones. A job
+  // whose tokens no longer fit the pages or the context ends with does_not_fit. Throws std::bad_alloc where
+  // host memory is short; `jobs` then has those that were not taken.
+  void adopt(stranded_jobs& jobs);
+
+  // Why the device failed. Once set it stays set: all jobs of that moment end with it, unless they are kept,
+  // and so does every job that is submitted later. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
   // Number of jobs that ended because their logits were not finite, since the last job that ended by one of

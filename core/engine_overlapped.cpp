@@ -9,6 +9,7 @@ namespace weir::core {
 step_report engine::state::overlapped_step() {
   begin();
   begin_draws(true);
+  if (fault) return faulted_step();
   expire();
   if (under_way && under_way->load.decode_rows == 0) return land();
   const batch& work = schedule();

@@ -115,8 +115,20 @@ struct engine::state {
   // Ends a job now, whatever its sink has room for, and forgets it. An ended sequence keeps its tokens and
   // gets the new reason.
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
-  // Records the fault of the device and ends every waiting, running and paused job with it.
+  // Records the fault of the device, and ends every waiting, running and paused job with it. Under keep_jobs
+  // they wait or rest from then on, without pages.
   void fail_all(const error& e);
+  // Ends every waiting, running and paused job with `e`.
+  void end_all(const error& e);
+  // Ends every waiting and paused job that adopt() took, with the fault. REQUIRES: a fault; keep_jobs.
+  void end_continued();
+  // A step behind a fault: only what needs no device.
+  step_report faulted_step();
+  // Takes a job of another engine; see engine::adopt(). Where memory is short, it throws and leaves `s` as it
+  // is.
+  void adopt(std::unique_ptr<sequence>& s);
+  // Ends a job that never was a sequence.
+  void refuse(const job& j, error why);
   // Removes a finished job from `known` and counts it.
   void forget(sequence& s);
 

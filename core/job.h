@@ -43,6 +43,11 @@ struct job {
   shared_list<token_id> prompt;  // never empty; every id is inside the vocabulary
   // The tokens of the prompt, for a repetition penalty. Empty: the sequence makes the set where it needs it.
   token_set prompt_ids;
+  // The first tokens of the output, which were delivered before, by another engine of the same model. The
+  // sink gets the tokens behind them, which are those of a job that was never interrupted. They count for
+  // max_tokens, min_tokens, ending::shown_bytes and all that looks at the output. A stop string that begins
+  // in them ends the job, and nothing behind them is shown. engine::submit() says which lists it refuses.
+  std::vector<token_id> spoken;
   sampling_params sampling;
   std::uint32_t max_tokens = 1;  // >= 1; a full context ends the job sooner, with finish_reason::length
   std::uint32_t min_tokens = 0;  // until then, stop ids are masked and stop strings are ignored

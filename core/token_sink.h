@@ -1,8 +1,8 @@
 // token_sink.h — receives the output of a job from the engine: its tokens, then its ending.
 //
 // Thread safety: the writes, paused() and finish() on the owner's thread only; abandoned() also on any thread
-// that handles the job before it is admitted. No call may block, allocate per token, or call back into the
-// engine.
+// that handles the job before it is admitted. No call may block, allocate per token, call back into the
+// engine, or throw: the engine would give again what a sink had taken.
 //
 // Invariants:
 //   1. The writes are called only before finish(), and finish() exactly once for every job of the engine.

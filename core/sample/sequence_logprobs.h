@@ -47,6 +47,10 @@ class prompt_logprobs {
   std::uint32_t count() const noexcept { return all_ ? static_cast<std::uint32_t>(all_->size()) : 0; }
   // REQUIRES: reserve() was called, for more tokens than were added.
   void add(const kernels::scored_token& t) { all_->push_back(t); }
+  // Forgets all, to be scored again.
+  void clear() noexcept {
+    if (all_) all_->clear();
+  }
   // Null before reserve().
   std::shared_ptr<const std::vector<kernels::scored_token>> all() const noexcept { return all_; }
 

@@ -63,6 +63,27 @@ std::unique_ptr<sequence> scheduler::take(const sequence& s) {
   return nullptr;
 }
 
+void scheduler::adopt(std::unique_ptr<sequence>&& s) {
+  if (!s->rests()) return waiting_.adopt(std::move(s));
+  resumed_.reserve(resting_.size() + 1);
+  sequence& added = *s;
+  resting_.push_back(std::move(s));
+  waiting_.count_arrival(added.arrival);
+  if (added.phase() == sequence_phase::returning) ++resumes_;
+  if (added.paused_until()) next_resume_ = std::min(next_resume_, *added.paused_until());
+}
+
+void scheduler::strand() {
+  for (const auto& s : resting_)
+    if (!s->ended()) s->strand(pool_);
+  const auto put_back = [&](std::unique_ptr<sequence>& s) {
+    if (s->ended()) return;
+    s->strand(pool_);
+    waiting_.put_back(std::move(s));
+  };
+  sweep(running_, put_back);
+}
+
 void scheduler::pause(sequence& s, time_point until) {
   if (!s.rests()) {
     // what may throw comes first, also what end_pauses() would allocate
@@ -229,6 +250,7 @@ void scheduler::enter(std::unique_ptr<sequence> waited, time_point now) {
   for (sequence* b : blocked_) ++b->passed;
   sequence& s = *running_.emplace_back(std::move(waited));
   s.enter(admissions_++, now, model_.info().vocab_size);
+  if (!s.output().empty() && !s.scheduled) s.scheduled = now;
   s.rows_before = all_prompt_rows_;
   prompts_.push_back(&s);
   ++changes_.entered;
@@ -295,7 +317,7 @@ void scheduler::choose(time_point now) {
 std::uint32_t scheduler::prompt_rows_allowed(std::uint32_t decoding, time_point now) {
   demand_.clear();
   for (const sequence* s : prompts_) {
-    const bool begun = !slo_.set() || s->how().first_token.has_value();
+    const bool begun = !slo_.set() || s->sampled() > 0;
     demand_.push_back({s->pending(), begun ? duration::max() : s->asked.created + slo_.ttft - now});
   }
   return budget_.rows(decoding, demand_);

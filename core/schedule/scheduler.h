@@ -62,6 +62,12 @@ class scheduler {
 
   // Adds a new sequence to the waiting line.
   void add(std::unique_ptr<sequence> s) { waiting_.add(std::move(s)); }
+  // Adds a sequence of another scheduler, without pages, that waits or rests: it goes on doing so. It keeps
+  // its number of arrival and its ticket. Where memory is short, it throws and leaves `s` as it is.
+  void adopt(std::unique_ptr<sequence>&& s);
+  // Takes the pages of all sequences away (sequence::strand), and moves those of the batch to the waiting
+  // line.
+  void strand();
   // Takes a sequence out of the waiting line, the batch or those that rest; null if it is in none.
   std::unique_ptr<sequence> take(const sequence& s);
 
@@ -143,10 +149,11 @@ class scheduler {
  private:
   template <class F>
   static void sweep(std::vector<std::unique_ptr<sequence>>& all, F& f) {
-    std::erase_if(all, [&](std::unique_ptr<sequence>& s) {
-      f(s);
-      return s == nullptr;
-    });
+    struct tidy {  // also where f throws
+      std::vector<std::unique_ptr<sequence>>& all;
+      ~tidy() { std::erase(all, nullptr); }
+    } at_end{all};
+    for (auto& s : all) f(s);
   }
 
   // The parts of a plan.

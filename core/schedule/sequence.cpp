@@ -23,7 +23,10 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   phase_ = sequence_phase::running;
   ordinal_ = admission;
   computed_at = now;
-  if (chooser_) return;
+  if (!chooser_) prepare(vocab_size);
+}
+
+void sequence::prepare(std::uint32_t vocab_size) {
   if (asked.prompt_ids.empty() && asked.sampling.repetition_penalty != 1)
     asked.prompt_ids = std::vector<token_id>(asked.prompt.begin(), asked.prompt.end());
   chooser_.emplace(asked.sampling, vocab_size, asked.prompt_ids,
@@ -45,6 +48,32 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   if (asked.prompt_logprobs) scored_.reserve(rows_to_score());
   if (asked.top_logprobs) logprobs_.reserve(max_output_);
   pages.reserve(pages_for(prompt_tokens() + max_output_));
+}
+
+std::optional<error> sequence::replay(const token_table& text, std::uint32_t vocab_size) {
+  const std::vector<token_id>& spoken = asked.spoken;
+  if (spoken.size() >= max_output_)
+    return bad_param("spoken", "spoken has {} tokens; a job that goes on has fewer than its maximum of {}",
+                     spoken.size(), max_output_);
+  prepare(vocab_size);
+  for (std::size_t i = 0; i < spoken.size(); ++i)
+    if (auto why = repeat(i, text, vocab_size)) return why;
+  sampled_ = decided_ = delivered_ = static_cast<std::uint32_t>(spoken.size());
+  phase_ = sequence_phase::preempted;
+  return std::nullopt;
+}
+
+std::optional<error> sequence::repeat(std::size_t i, const token_table& text, std::uint32_t vocab_size) {
+  const token_id id = asked.spoken[i];
+  if (id < 0 || static_cast<std::uint32_t>(id) >= vocab_size)
+    return bad_param("spoken", "spoken[{}] is {}, which is no token of the model", i, id);
+  if (is_ending(id))
+    return bad_param("spoken", "spoken[{}] is token {}, a stop id of the job, which is never shown", i, id);
+  output_.push_back({id, asked.created});
+  chooser_->accept(id);
+  if (!watched_ || watch_->take(output_, text) == output_watch::verdict::goes_on) return std::nullopt;
+  return bad_param("spoken", "spoken[{}] ends the job: by {}", i,
+                   watch_->matched() ? "a stop string" : "max_repeats");
 }
 
 void sequence::resume() noexcept {
@@ -72,16 +101,28 @@ void sequence::give_back(page_pool& pool) {
 
 void sequence::preempt(page_pool& pool) {
   assert(in_batch() || rests());
+  lose_rows(pool);
+  ++preemptions_;
+}
+
+void sequence::strand(page_pool& pool) {
+  assert(!ended());
+  if (!in_batch() && !rests()) return;
+  if (!samples()) scored_.clear();  // a failed device may have given the last of them
+  lose_rows(pool);
+}
+
+void sequence::lose_rows(page_pool& pool) {
   furthest_ = std::max(furthest_, computed_);
   give_back(pool);
   awaited_.forget();
   if (!rests()) phase_ = sequence_phase::preempted;
-  ++preemptions_;
 }
 
 bool sequence::accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs) {
   assert(phase_ == sequence_phase::running || rests());
-  if (sampled_++ > 0) {
+  ++sampled_;
+  if (samples()) {
     max_gap_ = std::max(max_gap_, t.at - last_at_);
   } else {
     how_.first_token = t.at;
@@ -102,7 +143,7 @@ bool sequence::accept(token t, const token_table& text, const kernels::draw_logp
 
 bool sequence::watch(const token_table& text) {
   const auto verdict = watch_->take(output_, text);
-  decided_ = watch_->decided();
+  decided_ = std::max(watch_->decided(), delivered_);  // spoken tokens were decided by tokens behind them
   switch (verdict) {
     case output_watch::verdict::goes_on:
       return true;
@@ -117,8 +158,12 @@ bool sequence::watch(const token_table& text) {
 }
 
 void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fault) {
-  assert(!ended());
   give_back(pool);
+  end(why, std::move(fault));
+}
+
+void sequence::end(finish_reason why, std::optional<error> fault) {
+  assert(!ended() && pages.size() == 0);
   awaited_.forget();
   if (!watch_ || !watch_->matched()) decided_ = static_cast<std::uint32_t>(output_.size());
   phase_ = sequence_phase::ended;
@@ -127,7 +172,7 @@ void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fa
   how_.output_tokens = sampled_;
   how_.cached_tokens = cached_;
   how_.scheduled = scheduled;
-  if (sampled_ > 0) how_.last_token = last_at_;
+  if (samples()) how_.last_token = last_at_;
   how_.max_gap = max_gap_;
   how_.fault = std::move(fault);
   how_.prompt_logprobs = scored_.all();

@@ -80,7 +80,7 @@ struct alignas(128) sequence_step {
   std::uint64_t ending_bits_ = 0;
   std::vector<token> output_;
   token_sink* sink_ = nullptr;  // asked.sink
-  time_point last_at_{};        // when the last token was sampled
+  time_point last_at_ = time_point::min();  // when the last token was sampled; min(): none was, here
   duration max_gap_{};          // longest time between two consecutive tokens
 };
 static_assert(sizeof(sequence_step) == 128, "a step reads one more line of every sequence");
@@ -106,6 +106,7 @@ class sequence : public sequence_step {
   // models only.
   time_point computed_at{};
   std::optional<time_point> scheduled;  // when it was first part of a batch
+  bool continued = false;               // it came from an engine whose device failed: engine::adopt()
 
   sequence_phase phase() const noexcept { return phase_; }
   // Number of its latest admission among all admissions of the engine, and how often it was preempted.
@@ -125,7 +126,7 @@ class sequence : public sequence_step {
   std::span<const token> output() const noexcept { return output_; }
   // Most output tokens: the job's max_tokens, or what the context leaves if that is less; >= 1.
   std::uint32_t max_output() const noexcept { return max_output_; }
-  // Tokens sampled: the output, and the stop id that ended the sequence, if one did.
+  // Tokens sampled, job::spoken included: the output, and the stop id that ended the sequence, if one did.
   std::uint32_t sampled() const noexcept { return sampled_; }
   // Leading tokens of the output that no stop string can withhold any more, and those that the sink has
   // taken.
@@ -192,7 +193,9 @@ class sequence : public sequence_step {
   }
   // How many of the likeliest tokens each draw gives logprobs of; negative: the job asked for no logprobs.
   std::int32_t top_logprobs() const noexcept { return top_logprobs_; }
-  // When the last token was sampled. REQUIRES: sampled() > 0.
+  // Whether a token was sampled here: more tokens than those of job::spoken are known.
+  bool samples() const noexcept { return last_at_ != time_point::min(); }
+  // When the last token was sampled. REQUIRES: samples().
   time_point last_at() const noexcept { return last_at_; }
   // A draw for this sequence has been requested and its token is not known yet.
   bool awaits() const noexcept { return awaited_.any(); }
@@ -238,6 +241,11 @@ class sequence : public sequence_step {
     __builtin_prefetch(output_.data() + output_.size(), 1);
     __builtin_prefetch(pages.all().data());
   }
+
+  // Takes job::spoken as its first output, which its sink has: the sequence then waits as one that was
+  // preempted. Returns what is wrong with the list, if anything; the sequence is then of no use. To be called
+  // once, before all else. REQUIRES: job::spoken is not empty.
+  std::optional<error> replay(const token_table& text, std::uint32_t vocab_size);
 
   // Admission into the batch; `admission` becomes the ordinal. The first call builds the sampler, the stop
   // matcher and the loop detector and reserves memory for the longest output; later calls keep them.
@@ -285,6 +293,11 @@ class sequence : public sequence_step {
   // rests().
   void preempt(page_pool& pool);
 
+  // Its engine's device has failed: releases all pages, and forgets the awaited draw and what may have come
+  // from the failed device. It waits as one that was preempted; one that rests goes on resting. No effect on
+  // one that waits. REQUIRES: not ended.
+  void strand(page_pool& pool);
+
   // Adds a sampled token, and its logprobs if the job asked for them. Returns false if it ended the sequence:
   // how().reason is set, and the caller must close() with that reason or another. REQUIRES: running, or
   // rests(); `logprobs` is not null if the job asked.
@@ -293,6 +306,17 @@ class sequence : public sequence_step {
   // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:
   // then they are never shown. REQUIRES: not ended.
   void close(finish_reason why, page_pool& pool, std::optional<error> fault = {});
+
+  // The same for a sequence without pages. REQUIRES: not ended.
+  void end(finish_reason why, std::optional<error> fault = {});
+
+  // Takes back the output that a context of `longest` tokens has no room for. False: what the sequence has is
+  // too long already. REQUIRES: not ended.
+  bool fit(std::uint32_t longest) noexcept {
+    if (length() >= longest) return false;
+    max_output_ = std::min(max_output_, longest - prompt_tokens_);
+    return true;
+  }
 
   // Gives an ended sequence another ending. REQUIRES: ended.
   void change_ending(finish_reason why, std::optional<error> fault) {
@@ -316,6 +340,10 @@ class sequence : public sequence_step {
   void settle_now();
 
  private:
+  // Builds the sampler, the mask, the stop matcher and the loop detector, and reserves memory.
+  void prepare(std::uint32_t vocab_size);
+  // Adds spoken token `i`. Returns why it cannot have been delivered, if so.
+  std::optional<error> repeat(std::size_t i, const token_table& text, std::uint32_t vocab_size);
   // Stop strings, then loops, for the token just added. Returns false if one of them ended the sequence.
   bool watch(const token_table& text);
   // Sets how().reason; false, for accept() to return.
@@ -324,6 +352,8 @@ class sequence : public sequence_step {
     return false;
   }
   void write_tail();
+  // Releases all pages and forgets the awaited draw, to be computed again elsewhere or later.
+  void lose_rows(page_pool& pool);
   bool is_ending(token_id id) const noexcept {
     return (ending_bits_ & token_set::bit_of(id)) != 0 && endings_.contains(id);
   }

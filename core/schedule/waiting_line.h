@@ -9,6 +9,7 @@
 // Thread safety: the owner's thread only.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <map>
@@ -50,8 +51,19 @@ class waiting_line {
     insert(std::move(s));
   }
 
-  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket.
-  void put_back(std::unique_ptr<sequence> s) { insert(std::move(s)); }
+  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket. Where memory is short,
+  // it throws and leaves `s` as it is.
+  void put_back(std::unique_ptr<sequence>&& s) { insert(std::move(s)); }
+
+  // Adds a sequence of another line, which keeps its number of arrival and its ticket; later jobs get higher
+  // numbers. Where memory is short, it throws and leaves `s` as it is.
+  void adopt(std::unique_ptr<sequence>&& s) {
+    const std::uint64_t arrival = s->arrival;
+    insert(std::move(s));
+    count_arrival(arrival);
+  }
+  // A sequence with this number of arrival is elsewhere in the scheduler.
+  void count_arrival(std::uint64_t arrival) noexcept { arrivals_ = std::max(arrivals_, arrival + 1); }
 
   // Iteration in scheduling order.
   using position = places::iterator;
@@ -93,7 +105,7 @@ class waiting_line {
   }
 
   // Nothing is counted where memory is short and emplace() throws.
-  void insert(std::unique_ptr<sequence> s) {
+  void insert(std::unique_ptr<sequence>&& s) {
     std::uint64_t& of_key = keys_[s->asked.key];
     const sequence& added = *line_.emplace(place_of(*s), std::move(s)).first->second;
     ++of_key;

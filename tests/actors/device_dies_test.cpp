@@ -67,8 +67,8 @@ int run_in_process(const char* test) {
 }  // namespace
 
 TEST_CASE(
-    "cuda: a device that dies ends its jobs with its error, and the server starts again or says why it "
-    "cannot") {
+    "cuda: behind a device that dies jobs go on where the server starts again, and end with its error where "
+    "it says why it cannot") {
   std::string why;
   if (kernels::cuda_devices(why) == 0) {
     std::cerr << "skipped: " << why << "\n";
@@ -95,9 +95,12 @@ TEST_CASE("a server whose device dies", "[.]") {
   fault.strike();
   f.run_to_end(job);
   REQUIRE(job->state() == phase::done);
-  CHECK(job->ended().reason == core::finish_reason::error);
-  REQUIRE(job->ended().fault);
-  CHECK(job->ended().fault->message.find("the device failed: cuda:0: cudaError") == 0);
+  const bool went_on = job->ended().reason == core::finish_reason::length;
+  if (!went_on) {
+    CHECK(job->ended().reason == core::finish_reason::error);
+    REQUIRE(job->ended().fault);
+    CHECK(job->ended().fault->message.find("the device failed: cuda:0: cudaError") == 0);
+  }
 
   // A driver may give the process another context, or none: then the owner stays down.
   f.run_until([&] {
@@ -105,6 +108,7 @@ TEST_CASE("a server whose device dies", "[.]") {
     return now.ready || now.reason.find("cannot be started again") != std::string::npos;
   });
   const bool ready = f.service->ready().ready;
+  CHECK(went_on == ready);
   std::cerr << (ready ? "it started again" : f.service->ready().reason) << "\n";
   const auto after = f.submit(ask("w1 w2 w3", 3));
   f.run_to_end(after);

@@ -114,9 +114,8 @@ TEST_CASE("cancel ends a job in every state, once, and its pages are free") {
     s->cancel();
   }
   f.run_to_end(s);
-  f.await_stats([](const auto& st) {
-    return st.engine.pages_used == 0 && st.engine.decoding + st.engine.queued == 0;
-  });
+  f.await_stats(
+      [](const auto& st) { return st.engine.pages_used == 0 && st.engine.decoding + st.engine.queued == 0; });
   CHECK(s->state() == phase::done);
   CHECK(s->ended().reason == core::finish_reason::cancel);
   CHECK(std::string(s->ended().status()) == "cancelled");
@@ -266,33 +265,35 @@ TEST_CASE("a job with a deadline ends with timeout") {
   CHECK(text_of(*s) == sim_text(7, s->published()));
 }
 
-TEST_CASE("a device that fails ends its jobs with an error, and starts again, but not twice in a minute") {
+TEST_CASE("a device that fails starts again and its jobs go on, but not twice in a minute") {
   std::mutex lock;
   std::vector<std::string> log;
-  service_fixture f("rate=1000,fault=device@5", [&](actors::service_options& o) {
+  service_fixture f("rate=1000,fault=device@40", [&](actors::service_options& o) {
     o.seen = std::make_shared<core::incidents>([&](std::string_view line) {
       const std::lock_guard held(lock);
       log.emplace_back(line);
     });
   });
   f.load();
-  const auto fails = [&] {
-    const auto s = f.submit(ask("x", 1000));
-    f.run_to_end(s);
-    REQUIRE(s->state() == phase::done);
-    CHECK(s->ended().reason == core::finish_reason::error);
-    CHECK(std::string(s->ended().status()) == "failed");
-    REQUIRE(s->ended().fault);
-  };
-  fails();
-  f.run_until([&] { return f.service->ready().ready; });
+  const auto goes_on = f.submit(ask("x", 60));
+  f.run_to_end(goes_on);
+  REQUIRE(goes_on->state() == phase::done);
+  CHECK(goes_on->ended().reason == core::finish_reason::length);
+  CHECK(goes_on->ended().output_tokens == 60);
+  CHECK(text_of(*goes_on) == sim_text(7, 60));
+  CHECK(f.service->ready().ready);
   CHECK(f.service->seen().count() == 1);
-  const auto quick = f.submit(ask("x", 3));
-  f.run_to_end(quick);
-  CHECK(text_of(*quick) == sim_text(7, 3));
-  fails();
+  f.await_stats([](const auto& now) { return now.engine.continued == 1; });
+
+  const auto fails = f.submit(ask("x", 1000));
+  f.run_to_end(fails);
+  REQUIRE(fails->state() == phase::done);
+  CHECK(fails->ended().reason == core::finish_reason::error);
+  CHECK(std::string(fails->ended().status()) == "failed");
+  REQUIRE(fails->ended().fault);
+  CHECK(text_of(*fails) == sim_text(7, fails->published()));
   f.run_until([&] { return !f.service->ready().ready; });
-  CHECK(f.service->ready().reason.find("fault=device@5") != std::string::npos);
+  CHECK(f.service->ready().reason.find("fault=device@40") != std::string::npos);
   const auto late = f.submit(ask("x", 1000));  // nothing is computed any more
   f.run_to_end(late);
   REQUIRE(late->state() == phase::refused);
@@ -304,7 +305,7 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   CHECK(f.service->seen().count() == 2);
   const std::lock_guard held(lock);
   REQUIRE(log.size() == 3);
-  CHECK(log[0] == "the device: the simulated device failed at step 5, as fault=device@5 asks");
+  CHECK(log[0] == "the device: the simulated device failed at step 40, as fault=device@40 asks");
   CHECK(log[1] == "the device: it was started again");
   CHECK(log[2].ends_with("it failed twice within a minute and stays down"));
 }
@@ -362,7 +363,7 @@ TEST_CASE("texts that the pool has no room for are refused, jobs and routes alik
   CHECK(later->state() == phase::done);
 }
 
-TEST_CASE("a device that fails takes every model on it along, and all start again") {
+TEST_CASE("a device that fails takes every model on it along, and all start again and go on") {
   service_fixture f("rate=1000,fault=device@40", [](auto& o) {
     o.models.push_back({"other", "sim:rate=20"});
     o.owner.models = 2;
@@ -372,23 +373,27 @@ TEST_CASE("a device that fails takes every model on it along, and all start agai
   to_other.model = "other";
   const auto beside = f.submit(to_other);
   f.run_until([&] { return beside->published() > 0; });
-  auto fails = ask("x", 1000);
-  fails.model = "sim";
-  const auto first = f.submit(fails);
-  for (const auto& s : {first, beside}) {
+  auto to_faulty = ask("x", 60);
+  to_faulty.model = "sim";
+  const auto first = f.submit(to_faulty);
+  f.run_to_end(first);
+  CHECK(first->ended().reason == core::finish_reason::length);
+  CHECK(text_of(*first) == sim_text(7, 60));
+  CHECK(f.service->ready().ready);
+  CHECK(f.service->seen().count() == 1);
+  const auto had = beside->published();
+  f.run_until([&] { return beside->published() > had; });
+  CHECK(text_of(*beside) == sim_text(7, beside->published()));
+
+  // The second time within a minute both stay down, and say why.
+  to_faulty.max_tokens = 1000;
+  const auto second = f.submit(to_faulty);
+  for (const auto& s : {second, beside}) {
     f.run_to_end(s);
     REQUIRE(s->ended().fault);
     CHECK(s->ended().reason == core::finish_reason::error);
     CHECK(s->ended().fault->message.find("fault=device@40") != std::string::npos);
   }
-  f.run_until([&] { return f.service->ready().ready; });
-  to_other.max_tokens = 2;
-  const auto again = f.submit(to_other);
-  f.run_to_end(again);
-  CHECK(text_of(*again) == sim_text(7, 2));
-
-  // The second time within a minute both stay down, and say why.
-  f.run_to_end(f.submit(fails));
   f.run_until([&] { return !f.service->ready().ready; });
   CHECK(f.service->ready().reason.find("fault=device@40") != std::string::npos);
   CHECK(f.service->ready().reason.find("twice within a minute") != std::string::npos);
@@ -402,13 +407,15 @@ TEST_CASE("a device that fails takes every model on it along, and all start agai
 TEST_CASE("a device that fails again after more than a minute is started again") {
   world w(3);
   actors::service_options o;
-  o.models.push_back({"sim", "sim:rate=1000,fault=device@5"});
+  o.models.push_back({"sim", "sim:rate=1000,fault=device@50"});
   o.owner.device = "sim";
   const auto service = w.make_service(std::move(o));
-  for (int i = 0; i < 5; ++i) {
-    const auto s = service->submit(ask("x", 1000), w.get_executor(), [] {});
+  for (std::uint64_t faults = 1; faults <= 4; ++faults) {  // each later in the job than the one before
+    const auto s = service->submit(ask("x", 60), w.get_executor(), [] {});
     REQUIRE(w.run([&] { return s->state() == phase::done; }));
-    CHECK(s->ended().reason == core::finish_reason::error);
+    CHECK(s->ended().reason == core::finish_reason::length);
+    CHECK(text_of(*s) == sim_text(7, 60));
+    CHECK(service->seen().count() == faults);
     bool later = false;
     w.after(std::chrono::seconds(61), [&] { later = true; });
     REQUIRE(w.run([&] { return later; }));

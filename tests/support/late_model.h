@@ -24,10 +24,13 @@ class late_model final : public core::model {
     info_.runs_ahead = true;
   }
 
-  std::uint32_t behind = 0;  // forwards that were begun while another was under way
-  std::uint32_t wasted = 0;  // rows of logits that nobody drew from
-  std::uint32_t told = 0;    // tokens that were collected
+  std::uint32_t behind = 0;        // forwards that were begun while another was under way
+  std::uint32_t wasted = 0;        // rows of logits that nobody drew from
+  std::uint32_t told = 0;          // tokens that were collected
   std::function<void()> on_draws;  // called as draws are begun, which may take a busy device long
+  // Called before a step or its draws are begun, and before its tokens are collected; an error is the
+  // device's.
+  std::function<core::result<void>()> before_call;
 
   const core::model_info& info() const noexcept override { return info_; }
   core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
@@ -46,6 +49,7 @@ class late_model final : public core::model {
   core::result<void> forward(const core::batch& b) override {
     REQUIRE(steps_.size() < 2);
     REQUIRE((steps_.empty() || steps_.back().draws));
+    if (auto ok = call(); !ok) return ok;
     behind += !steps_.empty();
     step& s = steps_.emplace_back();
     s.work = b;
@@ -58,6 +62,7 @@ class late_model final : public core::model {
     REQUIRE(!steps_.empty());
     step& s = steps_.back();
     REQUIRE(!s.draws);
+    if (auto ok = call(); !ok) return ok;
     if (on_draws) on_draws();
     wasted += s.work.logits_rows - static_cast<std::uint32_t>(draws.size());
     s.draws.emplace(draws.begin(), draws.end());
@@ -72,6 +77,7 @@ class late_model final : public core::model {
     REQUIRE(!steps_.empty());
     REQUIRE(steps_.front().draws);
     REQUIRE(steps_.front().draws->size() == out.size());
+    if (auto ok = call(); !ok) return ok;
     if (auto done = run(steps_.front()); !done) return done;
     std::copy(drawn_.begin(), drawn_.end(), out.begin());
     steps_.pop_front();
@@ -98,6 +104,8 @@ class late_model final : public core::model {
     std::deque<std::vector<std::uint32_t>> masks;
     bool computed = false, drawn = false;
   };
+
+  core::result<void> call() { return before_call ? before_call() : core::result<void>(); }
 
   core::result<void> run(step& s) {
     if (!s.computed) {

@@ -15,6 +15,7 @@ struct shortage {
   std::atomic<unsigned> one_in{0};  // 0: none
   std::atomic<const char*> thread{""};
   std::atomic<std::uint64_t> state{1};  // splitmix64's
+  std::atomic<std::int64_t> most{0};    // allocations that may still fail by chance
   std::atomic<std::uint64_t> failed{0};
 } shortage_now;
 
@@ -37,7 +38,7 @@ bool fails_by_chance() noexcept {
   std::uint64_t z = shortage_now.state.fetch_add(0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return (z ^ z >> 31) % one_in == 0;
+  return (z ^ z >> 31) % one_in == 0 && shortage_now.most.fetch_sub(1) > 0;
 }
 
 bool allocation_fails() noexcept {
@@ -48,8 +49,9 @@ bool allocation_fails() noexcept {
 
 }  // namespace
 
-memory_short::memory_short(const char* thread, unsigned one_in, std::uint64_t seed) {
+memory_short::memory_short(const char* thread, unsigned one_in, std::uint64_t seed, std::uint64_t most) {
   shortage_now.thread = thread;
+  shortage_now.most = static_cast<std::int64_t>(most);
   shortage_now.state = seed;
   shortage_now.one_in = one_in;
 }

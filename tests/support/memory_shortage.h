@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace weir::tests {
 
-// While it lives, allocations on threads named `thread` fail at random, one in `one_in`.
+// While it lives, allocations on threads named `thread` fail at random, one in `one_in`, and `most` at most.
 struct memory_short {
-  memory_short(const char* thread, unsigned one_in, std::uint64_t seed);
+  memory_short(const char* thread, unsigned one_in, std::uint64_t seed,
+               std::uint64_t most = std::numeric_limits<std::int64_t>::max());
   ~memory_short();
 };
 

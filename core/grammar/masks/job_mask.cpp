@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <thread>
+#include <utility>
 
 #include "core/grammar/forced_tokens.h"
 
@@ -24,10 +25,11 @@ job_mask::job_mask(std::shared_ptr<constraint> c, limits l)
   allowed_.resize(std::max<std::size_t>(words_, (cursor_.over().trie().vocab_size() + 31) / 32));
 }
 
-bool job_mask::begin() {
+bool job_mask::begin(std::vector<token_id> spoken) {
   assert(!begun_);
   begun_ = true;
-  return work_by_heart();
+  spoken_ = std::move(spoken);
+  return spoken_.empty() && work_by_heart();
 }
 
 bool job_mask::follow(token_id id) {
@@ -84,12 +86,23 @@ void job_mask::work() noexcept {
 }
 
 void job_mask::work_afresh() {
+  if (!spoken_.empty()) {
+    if (!replay()) return;
+    make_mask();
+    if (place_ == place::over && all_taken())
+      fail(bad_param("spoken", "spoken is a whole text of the job's constraint, behind which nothing comes"));
+    return;
+  }
   if (next_ && !cursor_.accept(*next_) && !cursor_.failed())
     return fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
   if (next_ && !cursor_.failed()) remember(*next_);
   next_.reset();
   if (is_last()) return end();
   find_forced();
+  make_mask();
+}
+
+void job_mask::make_mask() {
   const auto* mask = cursor_.failed() ? nullptr : cursor_.mask();
   if (!mask) {
     const auto why = cursor_.over().failure();
@@ -97,7 +110,29 @@ void job_mask::work_afresh() {
                                                  tokens(), why.empty() ? "it is too ambiguous" : why));
   }
   write(*mask);
-  if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_.front());
+  if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_[next_forced_]);
+}
+
+bool job_mask::replay() {
+  const auto spoken = std::exchange(spoken_, {});
+  find_forced();
+  for (std::size_t i = 0; i < spoken.size() && !cursor_.failed(); ++i) {
+    const bool forced = !all_taken();
+    if (forced ? spoken[i] != forced_[next_forced_] : !cursor_.accept(spoken[i])) {
+      if (cursor_.failed()) break;  // make_mask() says why
+      end();
+      fail(bad_param("spoken", "spoken[{}] is token {}, which the job's constraint does not write there", i,
+                     spoken[i]));
+      return false;
+    }
+    if (forced) {
+      ++next_forced_;
+      continue;
+    }
+    remember(spoken[i]);
+    find_forced();
+  }
+  return true;
 }
 
 void job_mask::end() {
@@ -172,9 +207,11 @@ void job_mask::write_one(token_id id) {
   place_ = place::open;
 }
 
-void job_mask::fail(errc code, const std::string& why) {
+void job_mask::fail(errc code, const std::string& why) { fail(make_error(code, "{}", why)); }
+
+void job_mask::fail(error why) {
   place_ = place::failed;
-  fault_ = make_error(code, "{}", why);
+  fault_ = std::move(why);
 }
 
 void mask_helpers::finish(job_mask& m) noexcept {

@@ -45,8 +45,8 @@ class job_mask {
   struct limits {
     std::uint32_t vocab_size = 0;  // of the model: ids from there on are never allowed
     std::uint32_t min_tokens = 0;  // before the text has this many tokens, `endings` are not allowed
-    std::uint32_t max_tokens = 0;   // most tokens of the text, behind which no mask is made; 0: no bound
-    token_set endings;              // ids that end the text where it may end
+    std::uint32_t max_tokens = 0;  // most tokens of the text, behind which no mask is made; 0: no bound
+    token_set endings;             // ids that end the text where it may end
     forcing force = forcing::canonical;
     // Forced tokens are drawn too, each from a mask that allows only this token: for jobs that ask for the
     // logprobs of every token.
@@ -58,8 +58,11 @@ class job_mask {
   job_mask(std::shared_ptr<constraint> c, limits l);
   job_mask(const job_mask&) = delete;
 
-  // Makes the mask of the first token. False: work() must be called to make it. REQUIRES: not begun().
-  bool begin();
+  // Makes the mask of the first token. False: work() must be called to make it. `spoken`: the text begins
+  // with these tokens, which the work adds as if each had been drawn or forced here; at() is failed where one
+  // cannot have been, or the text is over behind them. REQUIRES: not begun(); `spoken` has fewer tokens than
+  // limits::max_tokens.
+  bool begin(std::vector<token_id> spoken = {});
   bool begun() const noexcept { return begun_; }
   // Adds a token to the text and makes the next mask. False: work() must be called for both. REQUIRES:
   // ready(), and at() is open.
@@ -102,6 +105,10 @@ class job_mask {
   // Does the work if the constraint remembers all of it. False: it does not, and nothing has changed.
   bool work_by_heart();
   void work_afresh();
+  // Adds the tokens of `spoken_`. False: the text has failed there.
+  bool replay();
+  // Makes the mask of the cursor's place, or of the first forced token that was not taken.
+  void make_mask();
   bool is_early() const noexcept { return tokens() < limits_.min_tokens; }
   bool is_last() const noexcept { return limits_.max_tokens > 0 && tokens() >= limits_.max_tokens; }
   // Ends a text that has all its tokens: nothing is forced or allowed.
@@ -118,12 +125,14 @@ class job_mask {
   void write(const token_mask& m);
   void write_one(token_id id);
   void fail(errc code, const std::string& why);
+  void fail(error why);
 
   cursor cursor_;
   const limits limits_;
   std::size_t words_ = 0;               // of allowed()
   std::vector<std::uint32_t> allowed_;  // a tokenizer may know more ids than the model
   std::optional<token_id> next_;        // the token that the work has to add
+  std::vector<token_id> spoken_;        // tokens that the first work has to add
   std::vector<token_id> forced_;        // found by the last work; all are taken before the next work
   std::size_t next_forced_ = 0;         // index in forced_ of the first token that was not taken
   std::vector<token_id> recent_;  // the last tokens of the text, at least `most_before` if it has that many
