@@ -71,7 +71,9 @@ std::uint64_t tools_bytes(const request& r) {
 
 // Of the lists that all jobs of a request share.
 std::uint64_t shared_bytes(const core::job& j) {
-  return j.sampling.logit_bias.bytes() + j.stop_token_ids.bytes() + j.stop.bytes();
+  const core::sampling_params& s = j.sampling;
+  return s.logit_bias.bytes() + s.disallow_tokens.bytes() + s.allowed_token_ids.bytes() +
+         s.bad_words.bytes() + j.stop_token_ids.bytes() + j.stop.bytes();
 }
 
 // What the answer's plan and constraint hold of the request's tools and constraint for a second time.
@@ -84,7 +86,8 @@ std::uint64_t own_bytes(const core::job& j, const request& asked, const served_m
   const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) * j.prompt.size() : 0;
   const auto room = m.context - static_cast<std::uint32_t>(j.prompt.size());
   return job_bytes_of(asked) + scored +
-         core::sampler::bytes_for(j.sampling, m.info.vocab_size, std::min(j.max_tokens, room));
+         core::sampler::bytes_for(j.sampling, m.info.vocab_size, j.prompt.size(),
+                                  std::min(j.max_tokens, room));
 }
 
 // What a job holds for its constraint: the mask of its next token, and a place for each token of its text.

@@ -2,9 +2,12 @@
 
 #include <ctime>
 #include <random>
+#include <span>
+#include <variant>
 
 #include "core/grammar/calls.h"
 #include "core/sample/logprobs.h"
+#include "core/sample/steps.h"
 #include "core/text/answer/find_format.h"
 
 namespace weir::actors {
@@ -15,8 +18,11 @@ using core::result;
 using core::token_id;
 
 constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
-// Different tokens of stop_token_ids, and of logit_bias: a step writes them to a device for each draw.
+// Different tokens of stop_token_ids, and of each list of sampling: a step writes them to a device for each
+// draw.
 constexpr std::size_t most_listed_tokens = 1024;
+constexpr std::size_t most_bad_words = 256, longest_bad_word = 1024;
+constexpr std::size_t most_breakers = 64, longest_breaker = 40;
 constexpr std::size_t longest_cache_salt = 256;
 constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
 
@@ -77,10 +83,10 @@ result<void> take_field(const core::sampling_field& f, const std::optional<From>
   return take(f.name, f.range, sent, out);
 }
 
-// A whole number, of which -1 says that the field is off, as 0 does.
+// A whole number, of which -1, where its range begins there, says that the field is off, as 0 does.
 result<void> take_field(const core::sampling_field& f, const std::optional<std::int64_t>& sent,
                         std::uint32_t& out, const served_model&) {
-  if (sent != -1) return take(f.name, f.range, sent, out);
+  if (sent != -1 || f.range.low > -1) return take(f.name, f.range, sent, out);
   out = 0;
   return {};
 }
@@ -104,6 +110,138 @@ result<void> take_field(const core::sampling_field& f,
   return {};
 }
 
+result<void> take_field(const core::sampling_field& f, const std::vector<std::int64_t>& sent,
+                        core::token_set& out, const served_model& m) {
+  std::vector<token_id> ids;
+  ids.reserve(sent.size());
+  for (const std::int64_t id : sent) {
+    if (auto ok = check_id(f.name, id, m); !ok) return ok;
+    ids.push_back(static_cast<token_id>(id));
+  }
+  core::token_set set(std::move(ids));
+  if (set.size() > most_listed_tokens)
+    return bad_param(f.name, "{} has {} different tokens; at most {} are taken", f.name, set.size(),
+                     most_listed_tokens);
+  out = std::move(set);
+  return {};
+}
+
+// The tokens of item `i` of bad_words.
+result<std::vector<token_id>> tokens_of(const core::sampling_field& f, std::size_t i,
+                                        const std::vector<std::int64_t>& ids, const served_model& m) {
+  if (ids.empty()) return bad_param(f.name, "{}[{}] has no token", f.name, i);
+  std::vector<token_id> out;
+  for (const std::int64_t id : ids) {
+    if (auto ok = check_id(f.name, id, m); !ok) return ok.error();
+    out.push_back(static_cast<token_id>(id));
+  }
+  return out;
+}
+
+// Where `sent` is a text, its tokens at the beginning of a text and behind a space, as in vLLM.
+result<std::vector<std::vector<token_id>>> spellings_of(
+    const core::sampling_field& f, std::size_t i,
+    const std::variant<std::string, std::vector<std::int64_t>>& sent, const served_model& m) {
+  std::vector<std::vector<token_id>> out;
+  if (const auto* ids = std::get_if<std::vector<std::int64_t>>(&sent)) {
+    auto tokens = tokens_of(f, i, *ids, m);
+    if (!tokens) return tokens.error();
+    out.push_back(std::move(*tokens));
+    return out;
+  }
+  const auto& text = std::get<std::string>(sent);
+  if (text.empty() || text.size() > longest_bad_word)
+    return bad_param(f.name, "{}[{}] must have 1 to {} bytes, not {}", f.name, i, longest_bad_word,
+                     text.size());
+  for (const std::string& spelling : {text, " " + text}) {
+    auto tokens = m.tokenizer->encode(spelling, {.add_special = false, .parse_special = false});
+    const auto known = [&](token_id id) { return id >= 0 && id < static_cast<token_id>(m.info.vocab_size); };
+    if (!tokens.empty() && std::ranges::all_of(tokens, known)) out.push_back(std::move(tokens));
+  }
+  return out;
+}
+
+result<void> take_field(const core::sampling_field& f,
+                        const std::vector<std::variant<std::string, std::vector<std::int64_t>>>& sent,
+                        core::shared_list<token_id>& out, const served_model& m) {
+  if (sent.size() > most_bad_words)
+    return bad_param(f.name, "{} has {} words; at most {} are taken", f.name, sent.size(), most_bad_words);
+  std::vector<token_id> words;
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const auto spellings = spellings_of(f, i, sent[i], m);
+    if (!spellings) return spellings.error();
+    for (const auto& tokens : *spellings) {
+      words.push_back(static_cast<token_id>(tokens.size()));
+      words.insert(words.end(), tokens.begin(), tokens.end());
+    }
+  }
+  if (words.size() > 4 * most_listed_tokens)
+    return bad_param(f.name, "{} has more than {} tokens", f.name, 4 * most_listed_tokens);
+  out = std::move(words);
+  return {};
+}
+
+// Only checked here: take_breakers() finds them where they are needed.
+result<void> take_field(const core::sampling_field& f, const std::optional<std::vector<std::string>>& sent,
+                        std::shared_ptr<const core::dry_breakers>&, const served_model&) {
+  if (!sent) return {};
+  if (sent->size() > most_breakers)
+    return bad_param(f.name, "{} has {} texts; at most {} are taken", f.name, sent->size(), most_breakers);
+  for (std::size_t i = 0; i < sent->size(); ++i)
+    if (const std::size_t bytes = (*sent)[i].size(); bytes == 0 || bytes > longest_breaker)
+      return bad_param(f.name, "{}[{}] must have 1 to {} bytes, not {}", f.name, i, longest_breaker, bytes);
+  return {};
+}
+
+void take_breakers(const core::sampling_request& r, const served_model& m, core::sampling_params& s) {
+  static const std::vector<std::string> usual{"\n", ":", "\"", "*"};
+  if (s.dry_multiplier > 0)
+    s.dry_sequence_breakers = m.breakers->find(r.dry_sequence_breakers.value_or(usual), *m.tokenizer,
+                                               std::min(m.info.vocab_size, m.tokenizer->vocab_size()));
+}
+
+// Words of one token need no look at what came before them: they move to disallow_tokens.
+void move_single_words(core::sampling_params& s) {
+  std::vector<token_id> single, longer;
+  for (std::size_t at = 0; at < s.bad_words.size();) {
+    const auto size = static_cast<std::size_t>(s.bad_words[at]);
+    const std::span word(s.bad_words.data() + at, size + 1);
+    if (size == 1)
+      single.push_back(word.back());
+    else
+      longer.insert(longer.end(), word.begin(), word.end());
+    at += size + 1;
+  }
+  if (single.empty()) return;
+  s.disallow_tokens = s.disallow_tokens.with(core::token_set(std::move(single)));
+  s.bad_words = core::shared_list<token_id>(std::move(longer));
+}
+
+// Error: `s` has a field that the model's device does not draw by.
+result<void> check_draws(const core::sampling_params& s, const served_model& m) {
+  result<void> ok;
+  if (!m.info.draws_on_device) return ok;
+  const core::sampling_params neutral;
+  core::visit_sampling([&](const core::sampling_field& f, auto, auto used) {
+    if (!ok || !f.host_only || s.*used == neutral.*used) return;
+    auto e = core::make_error(core::errc::not_supported, "{} is not supported on the device of {}", f.name,
+                              m.name);
+    e.param = f.name;
+    ok = std::move(e);
+  });
+  return ok;
+}
+
+// Gives values that change nothing the default, by which samplers know that there is nothing to do.
+void take_neutral(core::sampling_params& s) {
+  const core::sampling_params neutral;
+  if (s.top_n_sigma < 0) s.top_n_sigma = 0;  // off, as in llama.cpp
+  if (s.typical_p == 0) s.typical_p = 1;     // off, as clients send it
+  if (core::has_penalties(s)) return;
+  s.repetition_range = neutral.repetition_range;
+  s.repetition_decay = neutral.repetition_decay;
+}
+
 result<void> take_sampling(const core::sampling_request& r, const served_model& m, core::sampling_params& s) {
   s = m.defaults;
   if (!r.seed) s.seed = fresh_seed();
@@ -115,7 +253,13 @@ result<void> take_sampling(const core::sampling_request& r, const served_model& 
     s.temperature = 0;
     s.top_p = 1;
   }
-  return taken;
+  if (!taken) return taken;
+  if (s.no_repeat_ngram_size == 1)
+    return bad_param("no_repeat_ngram_size", "no_repeat_ngram_size must be 0 or at least 2, not 1");
+  take_neutral(s);
+  move_single_words(s);
+  take_breakers(r, m, s);
+  return check_draws(s, m);
 }
 
 result<void> take_stop_ids(const request& r, const served_model& m, core::job& j) {

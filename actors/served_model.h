@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/breakers.h"
 #include "actors/constraint_store.h"
 #include "actors/ended_jobs.h"
 #include "actors/model_place.h"
@@ -31,6 +32,7 @@ struct served_model {
   // How the model writes answers to conversations: without tools, and with them. Never null.
   std::array<std::shared_ptr<const core::known_format>, 2> answers;
   std::shared_ptr<constraint_store> constraints;  // never null
+  std::shared_ptr<breaker_store> breakers = std::make_shared<breaker_store>();  // never null
   core::sampling_params defaults;        // from generation_config.json
   std::vector<std::string> notes;        // for the log, as core::loaded_model
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens

@@ -7,7 +7,7 @@ namespace weir::apps {
 
 void add_sampling(CLI::App& app, core::sampling_request& r) {
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
-    if constexpr (requires { (r.*sent).has_value(); }) {
+    if constexpr (requires { static_cast<double>(*(r.*sent)); }) {
       if (!*f.option) return;
       std::string name = f.name;
       std::ranges::replace(name, '_', '-');
@@ -19,7 +19,7 @@ void add_sampling(CLI::App& app, core::sampling_request& r) {
 boost::json::object sampling_fields(const core::sampling_request& r) {
   boost::json::object out;
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
-    if constexpr (requires { (r.*sent).has_value(); })
+    if constexpr (requires { static_cast<double>(*(r.*sent)); })
       if (r.*sent) out[f.name] = *(r.*sent);
   });
   return out;

@@ -323,6 +323,7 @@ void engine::state::accept_draw(sequence& s, const in_flight& step, time_point a
   if (got.nothing_left) return close(s, finish_reason::error, nothing_left(s));
   ++report.tokens;
   measure(s, at);
+  s.chooser().learn(got.surprise);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
   if (!s.accept({got.id, at}, text, logprobs)) {
     const auto why = s.constrained() ? reason_of(s, got.id) : s.how().reason;

@@ -36,6 +36,7 @@ decoder_model::decoder_model(model_config config, std::vector<token_id> stop_ids
   info_.stop_ids = std::move(stop_ids);
   info_.weight_bytes = weights_.memory.size();
   info_.runs_ahead = whole_ != nullptr;
+  info_.draws_on_device = whole_ != nullptr;
   if (whole_) info_.prompt_rows = whole_->prompt_rows();
   info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_.shape, kv_);
   info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);
@@ -169,7 +170,7 @@ result<void> decoder_model::sample(std::span<const draw> draws, std::span<drawn>
     const draw& d = draws[i];
     const std::span<const float> row = logits(d.logits_row);
     const auto id = d.from->pick(row, d.position, scratch_, d.allowed);
-    out[i] = id ? drawn{*id} : no_token(row);
+    out[i] = id ? drawn{.id = *id, .surprise = scratch_.surprise} : no_token(row);
     if (d.top_logprobs < 0 || !id) continue;
     if (logprobs_.size() < draws.size()) logprobs_.resize(draws.size());
     compute_logprobs(row, *id, static_cast<std::uint32_t>(d.top_logprobs), scratch_, logprobs_[i]);

@@ -34,6 +34,7 @@ struct model_info {
   bool paced = false;               // rows may not be computed before due(); otherwise they always may
   // A step may begin before the tokens of the one before it are known; see begin_draws(). Never with paced.
   bool runs_ahead = false;
+  bool draws_on_device = false;  // sampling fields that are host_only cannot be asked of it
 };
 
 // Rows of one sequence that could be computed next; the question to model::due().
@@ -65,6 +66,7 @@ struct drawn {
   token_id id = -1;
   bool fault = false;         // the model's logits have no finite maximum, or one is NaN or +inf
   bool nothing_left = false;  // the logits are sound, but what the job asks for leaves no token to draw
+  float surprise = 0;         // sample_scratch::surprise, where the job has mirostat
 };
 
 class model {

@@ -1,22 +1,28 @@
 // pipeline.h — one sequence's sampler: from a row of logits to one token, in the one documented order.
 //
-//   penalties (repetition; frequency and presence) -> logit bias -> mask of ending tokens (min_tokens)
-//   -> mask of a constraint -> temperature -> top_k -> top_p -> min_p -> draw
+//   penalties (repetition; frequency and presence) -> logit bias -> disallow_tokens, bad_words and
+//   no_repeat_ngram_size -> mask of ending tokens (min_tokens) -> allowed_token_ids -> DRY -> mask of a
+//   constraint -> top_n_sigma -> temperature (dynamic, then smoothing) -> top_k -> top_p -> min_p -> top_a
+//   -> typical_p -> tfs -> mirostat -> XTC -> draw
 //
-// Each step is defined in core/sample/steps.h. Temperature 0 skips what follows it and takes the largest
-// logit; ties go to the lowest id, here and in every step.
+// temperature_last moves temperature, with its smoothing, between XTC and the draw. Each step is defined in
+// core/sample/steps.h, cuts.h, mirostat.h, recent_penalties.h, late_bans.h or dry.h. Temperature 0 skips what
+// follows the masks and takes the largest logit; ties go to the lowest id, here and in every step.
 //
 // Thread safety: a sampler belongs to its sequence's owner; pick() changes nothing in it, so that a model may
 // call different sequences' pick() from several threads, each with a scratch of its own. Nothing here
 // allocates once the sampler and the scratch are built.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/sample/dry.h"
+#include "core/sample/late_bans.h"
 #include "core/sample/params.h"
+#include "core/sample/recent_penalties.h"
 #include "core/sample/steps.h"
 #include "core/sample/token_counts.h"
 #include "core/token_set.h"
@@ -31,6 +37,7 @@ struct sample_scratch {
   std::vector<float> values;   // [vocab]
   std::vector<float> weights;  // [vocab]
   std::vector<candidate> candidates;
+  float surprise = 0;  // of the token that was drawn last, for sampler::learn()
 };
 
 class sampler {
@@ -39,19 +46,19 @@ class sampler {
     std::uint32_t max_tokens = 1;  // most tokens that accept() will see
     std::uint32_t min_tokens = 0;  // before this many are accepted, `endings` cannot be drawn
     token_set endings;             // stop ids; a model's files may name some that it has no logits for
-    // The tokens of the prompt in their order, for prompt(). They have to outlive the sampler's draws.
+    // The tokens of the prompt in their order, for prompt() and for the steps that look back. They have to
+    // outlive the sampler.
     std::span<const token_id> prompt = {};
   };
 
-  // `prompt`: the tokens of the prompt, which only a repetition penalty looks at. REQUIRES: ids of `prompt`
-  // and the bias are inside the vocabulary.
+  // `prompt`: the tokens of the prompt, which only a repetition penalty looks at. REQUIRES: ids of both
+  // prompts and of the lists in `params` are inside the vocabulary.
   sampler(const sampling_params& params, std::uint32_t vocab_size, const token_set& prompt, limits l);
 
-  // Bytes that a sampler of these parameters has of its own, for an output of at most `max_tokens`.
+  // Bytes that a sampler of these parameters has of its own, for a prompt of so many tokens and an output of
+  // at most `max_tokens`.
   static std::uint64_t bytes_for(const sampling_params& params, std::uint32_t vocab_size,
-                                 std::uint32_t max_tokens) noexcept {
-    return has_penalties(params) ? token_counts::bytes_for(std::min(max_tokens, vocab_size)) : 0;
-  }
+                                 std::size_t prompt_tokens, std::uint32_t max_tokens) noexcept;
 
   // Draws the token at `position` (prompt included) from its logits [vocab]. nullopt: the logits are not
   // sound() or, if they are, nothing is left of them. `allowed`: as in keep_allowed(); empty: every token may
@@ -62,17 +69,23 @@ class sampler {
   // Records the token that was chosen for the sequence, for the penalties and for min_tokens.
   void accept(token_id id);
 
+  // Tells mirostat the surprise of the token that pick() drew, before its accept(). Of a token that was not
+  // drawn nothing is told.
+  void learn(float surprise) noexcept {
+    if (steers_) steer(surprise);
+  }
+
   const sampling_params& params() const noexcept { return params_; }
 
   // Whether pick() would change a logit now, apart from `allowed`. If not, there is no bias, and seen() and
   // masked() are empty.
   bool changes_logits() const noexcept { return lists_ || (accepted_ < min_tokens_ && !masked_.empty()); }
 
-  // The tokens that penalties apply to now, and the tokens that cannot be drawn now; for models that draw
-  // elsewhere.
+  // The tokens that penalties apply to now, and the tokens that cannot be drawn now, each once; for models
+  // that draw elsewhere. seen() is empty where the penalties have a range.
   const token_counts& seen() const noexcept { return seen_; }
   std::span<const token_id> masked() const noexcept {
-    return accepted_ < min_tokens_ ? masked_ : std::span<const token_id>();
+    return bans_ ? std::span<const token_id>(banned_) : fixed_bans();
   }
 
   // limits::prompt, for models that answer by it. Here and not in the draws: a step would write it for every
@@ -80,16 +93,33 @@ class sampler {
   std::span<const token_id> prompt() const noexcept { return prompt_; }
 
  private:
+  // The masked tokens that do not depend on which tokens came before.
+  std::span<const token_id> fixed_bans() const noexcept {
+    return accepted_ < min_tokens_ ? masked_ : params_.disallow_tokens.ids();
+  }
+  void look_back(token_id id);
+  void steer(float surprise) noexcept;
+  void update_bans();
   void reshape(std::span<float> values) const;
+  token_id pick_rarely(std::span<const float> logits, std::uint32_t position, sample_scratch& scratch) const;
 
   // The members that a plain draw reads come first, in one cache line.
   std::uint32_t min_tokens_ = 0, accepted_ = 0;
-  bool lists_ = false;  // there are penalties or biases
+  bool lists_ = false;      // there are penalties, biases or tokens that a request allows or forbids
+  bool rare_cuts_ = false;  // has_rare_cuts()
+  bool steers_ = false;     // there is mirostat
   sampling_params params_;
-  token_counts seen_;  // empty where no penalty is set
-  token_set endings_;
-  std::span<const token_id> masked_;  // of endings_
+  token_counts seen_;                 // empty where no penalty is set
+  token_set before_min_;              // what cannot be drawn before min_tokens: endings and disallow_tokens
+  std::span<const token_id> masked_;  // of before_min_
+  std::optional<token_history> history_;  // where a step looks back: one of these three
+  std::optional<recent_penalties> recent_;
+  std::optional<late_bans> bans_;
+  std::optional<dry_penalties> dry_;
+  std::vector<token_id> banned_;        // fixed_bans() and those of bans_, rising, each once
+  std::vector<std::uint32_t> allowed_;  // allowed_token_ids, as in keep_allowed(); empty: all
   std::span<const token_id> prompt_;
+  double mu_ = 0;  // of mirostat
 };
 
 }  // namespace weir::core

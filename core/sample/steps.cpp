@@ -21,15 +21,6 @@ double sum_from(std::span<const float> weights, float least) {
   return kernels::logits().sum_from(weights.data(), weights.size(), least);
 }
 
-// The sum of all weights, added block by block as in draw_token(), so that both sums are exactly equal.
-double sum_of(std::span<const float> weights) {
-  double sum = 0;
-  for (std::size_t i = 0; i < weights.size(); i += block) {
-    sum += sum_from(weights.subspan(i, std::min(block, weights.size() - i)), 0);
-  }
-  return sum;
-}
-
 // Sets the weights of all tokens that are worse than `edge` to 0.
 void keep_through(candidate edge, std::span<const float> logits, std::span<float> weights) {
   kernels::logits().keep_through(logits.data(), logits.size(), edge.logit, edge.id, weights.data());
@@ -59,6 +50,14 @@ float reached_by(std::span<const float> logits, std::uint32_t k) {
 }
 
 }  // namespace
+
+double sum_of(std::span<const float> weights) {
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); i += block) {
+    sum += sum_from(weights.subspan(i, std::min(block, weights.size() - i)), 0);
+  }
+  return sum;
+}
 
 void apply_penalties(std::span<float> logits, const token_counts& seen, const sampling_params& p) {
   const auto repeated = [&](float l) { return l > 0 ? l / p.repetition_penalty : l * p.repetition_penalty; };

@@ -65,6 +65,9 @@ inline bool sound(std::span<const float> logits) { return largest(logits).has_va
 // 0.
 void weigh(std::span<const float> logits, float top, float temperature, std::span<float> weights);
 
+// The sum of all weights, added block by block as in draw_token(), so that both sums are exactly equal.
+double sum_of(std::span<const float> weights);
+
 // Keeps the k best. REQUIRES: k >= 1.
 void keep_top_k(std::span<const float> logits, std::uint32_t k, std::span<float> weights,
                 std::vector<candidate>& room);
@@ -81,7 +84,8 @@ void keep_top_p(std::span<const float> logits, float top_p, std::span<float> wei
 // Keeps the tokens with p_i >= min_p * p_top.
 void keep_min_p(float min_p, std::span<float> weights);
 
-// The cuts above that `p` asks for, one after the other.
+// The cuts of this file that `p` asks for: top_k, then top_p, then min_p. `weights` are as weigh() wrote
+// them.
 void apply_cuts(std::span<const float> logits, const sampling_params& p, std::span<float> weights,
                 std::vector<candidate>& room);
 

@@ -32,8 +32,15 @@ export function sampling() {
   const request = { window: window_tokens, timing: true }; // timing: for the chart
   for (const field of form.querySelectorAll("input[type=number]"))
     if (field.value !== "") request[field.name] = field.valueAsNumber;
-  const stops = form.elements.stop.value.match(/.+/g);
-  if (stops) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
+  for (const name of ["stop", "dry_sequence_breakers", "bad_words"]) {
+    const lines = form.elements[name].value.match(/.+/g);
+    if (lines) request[name] = lines.map((line) => line.replaceAll("\\n", "\n"));
+  }
+  for (const name of ["disallow_tokens", "allowed_token_ids"]) {
+    const ids = form.elements[name].value.match(/\d+/g);
+    if (ids) request[name] = ids.map(Number);
+  }
+  if (form.elements.temperature_last.value !== "") request.temperature_last = true;
   return request;
 }
 

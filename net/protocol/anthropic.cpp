@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/dynamic_temperature.h"
 #include "net/protocol/json.h"
 #include "net/protocol/planned.h"
 #include "net/protocol/request_fields.h"
@@ -415,6 +416,7 @@ core::result<parsed_request> parse(route to, std::string_view body, std::size_t 
   if (to == route::messages && !p.request.max_tokens) return bad_param("max_tokens", "max_tokens is missing");
   if (auto read = read_tools(*object, tool_dialect::messages, p.request, p.warnings); !read)
     return read.error();
+  if (auto read = read_dynamic_temperature(*object, p.request); !read) return read.error();
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
   tell_template(p);
   if (auto fine = judge_budget(p.request); !fine) return fine.error();

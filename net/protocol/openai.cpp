@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/dynamic_temperature.h"
 #include "net/protocol/json.h"
 #include "net/protocol/planned.h"
 #include "net/protocol/request_fields.h"
@@ -288,6 +289,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
     if (auto read = read_field(d, std::string_view(key), value, p); !read) return read.error();
   }
   if (strict && !p.ignored.empty()) return p.ignored.refusal();
+  if (auto read = read_dynamic_temperature(*object, p.request); !read) return read.error();
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
   if (auto read = read_tools(*object, tool_dialect::chat, p.request, p.warnings); !read) return read.error();
   if (auto read = read_beside_messages(*object, p.request); !read) return read.error();

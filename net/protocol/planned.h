@@ -39,22 +39,7 @@ inline constexpr planned_name planned_names[] = {
     {place::create_field, "n", "1", "1", planned_name::value::count},  // OpenAI's bodies have it
     {place::create_field, "best_of", "1", "1", planned_name::value::count},
     {place::create_field, "prompt_logprobs"},  // OpenAI's bodies have it
-    {place::request_field, "top_a", "0"},
-    {place::request_field, "typical_p", "1", "0"},
-    {place::request_field, "typical", "1", "0"},
-    {place::request_field, "tfs", "1"},
-    {place::request_field, "tfs_z", "1"},
-    {place::request_field, "mirostat", "false", "0"},
-    {place::request_field, "mirostat_mode", "0"},
-    {place::request_field, "dry_multiplier", "0"},
-    {place::request_field, "xtc_probability", "0"},
-    {place::request_field, "smoothing_factor", "0"},
-    {place::request_field, "dynamic_temperature", "false", "0"},
-    {place::request_field, "dynatemp_range", "0"},
-    {place::request_field, "temperature_last", "false", "0"},
     {place::request_field, "banned_strings", "[]", R"("")"},
-    {place::request_field, "custom_token_bans", "[]", R"("")"},
-    {place::request_field, "disallow_tokens", "[]"},
     {place::request_field, "token_healing", "false"},
     {place::openai_field, "suffix", R"("")"},
     {place::openai_field, "store", "false"},
@@ -64,8 +49,6 @@ inline constexpr planned_name planned_names[] = {
     {place::openai_field, "early_stopping", "false"},
     {place::openai_field, "spaces_between_special_tokens", "true"},
     {place::openai_field, "include_stop_str_in_output", "false"},
-    {place::openai_field, "bad_words", "[]"},
-    {place::openai_field, "no_repeat_ngram_size", "0"},
     {place::openai_field, "ban_eos_token", "false"},
     {place::openai_field, "guidance_scale", "1"},
     {place::openai_field, "negative_prompt", R"("")"},
@@ -90,14 +73,6 @@ inline constexpr planned_name planned_names[] = {
     {place::message_member, "refusal"},
     {place::message_member, "audio"},
     {place::message_member, "annotations", "[]"},
-};
-
-// Fields that say more about a planned one, which has a neutral value or is refused: any value asks for
-// nothing.
-inline constexpr std::string_view beside_planned[] = {
-    "xtc_threshold",      "dry_base",      "dry_allowed_length", "dry_sequence_breakers",
-    "dry_penalty_last_n", "mirostat_tau",  "mirostat_eta",       "smoothing_curve",
-    "dynatemp_low",       "dynatemp_high", "dynatemp_exponent",
 };
 
 // nullptr: the name is not planned there.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <variant>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/dynamic_temperature.h"
 #include "net/protocol/history.h"
 #include "net/protocol/planned.h"
 
@@ -32,23 +34,26 @@ core::result<void> store(std::string_view name, const json::value& v, request& r
   return store_as<read>(name, v, r.*member);
 }
 
+// Reads the items of an array of strings.
+core::result<void> store_strings(std::string_view name, const json::array& items,
+                                 std::vector<std::string>& to) {
+  std::vector<std::string> out;
+  for (const json::value& item : items) {
+    if (!item.is_string())
+      return wrong(name, fmt::format("{}[{}] must be a string, not {}", name, out.size(), kind_of(item)));
+    out.emplace_back(item.get_string());
+  }
+  to = std::move(out);
+  return {};
+}
+
 core::result<void> store_stop(std::string_view name, const json::value& v, request& r) {
   if (v.is_string()) {
     r.stop = {std::string(v.get_string())};
     return {};
   }
-  if (!v.is_array()) {
-    return wrong(name, fmt::format("{} must be a string or an array of strings, not {}", name, kind_of(v)));
-  }
-  std::vector<std::string> stop;
-  for (const json::value& item : v.get_array()) {
-    if (!item.is_string()) {
-      return wrong(name, fmt::format("{}[{}] must be a string, not {}", name, stop.size(), kind_of(item)));
-    }
-    stop.emplace_back(item.get_string());
-  }
-  r.stop = std::move(stop);
-  return {};
+  if (v.is_array()) return store_strings(name, v.get_array(), r.stop);
+  return wrong(name, fmt::format("{} must be a string or an array of strings, not {}", name, kind_of(v)));
 }
 
 core::result<void> store_sampling(std::string_view name, const json::value& v, std::optional<double>& to) {
@@ -58,6 +63,52 @@ core::result<void> store_sampling(std::string_view name, const json::value& v, s
 core::result<void> store_sampling(std::string_view name, const json::value& v,
                                   std::optional<std::int64_t>& to) {
   return store_as<read_integer>(name, v, to);
+}
+
+// Reads a bool; 0 and 1 are the same, as some clients write them.
+core::result<void> store_sampling(std::string_view name, const json::value& v, std::optional<bool>& to) {
+  if (v == 0 || v == 1) {
+    to = v == 1;
+    return {};
+  }
+  return store_as<read_bool>(name, v, to);
+}
+
+// Reads an array of strings. Some clients send the array as a JSON text.
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::optional<std::vector<std::string>>& to) {
+  if (v.is_array()) return store_strings(name, v.get_array(), to.emplace());
+  if (!v.is_string()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  const auto inner = read_json(std::string_view(v.get_string()), {.depth = 2});
+  if (!inner || !inner->is_array())
+    return wrong(name, fmt::format("{}: the text must be a JSON array of strings", name));
+  return store_strings(name, inner->get_array(), to.emplace());
+}
+
+// Reads an array of texts and of arrays of token ids.
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::vector<std::variant<std::string, std::vector<std::int64_t>>>& to) {
+  if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  to.clear();
+  for (const json::value& item : v.get_array()) {
+    if (item.is_string()) {
+      to.emplace_back(std::string(item.get_string()));
+      continue;
+    }
+    if (!item.is_array())
+      return wrong(name, fmt::format("{}[{}] must be a string or an array of token ids, not {}", name,
+                                     to.size(), kind_of(item)));
+    auto ids = read_integers(name, item);
+    if (!ids) return ids.error();
+    to.emplace_back(std::move(*ids));
+  }
+  return {};
+}
+
+// Reads token ids.
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::vector<std::int64_t>& to) {
+  return store_as<read_integers>(name, v, to);
 }
 
 // Reads a 64-bit integer. -1 is as if the field were not there; any other negative one is converted to
@@ -177,15 +228,74 @@ constexpr field fields[] = {
     {"include_reasoning", store<read_bool, &request::show_reasoning>},
 };
 
-// Stores the value of a sampling field in `r`. False: no sampling field has this name.
-core::result<bool> read_sampling_field(std::string_view name, const json::value& v,
+// Other servers' names of sampling fields, with the same values.
+constexpr std::pair<std::string_view, std::string_view> sampling_aliases[] = {
+    {"repeat_penalty", "repetition_penalty"},
+    {"repeat_last_n", "repetition_range"},
+    {"penalty_range", "repetition_range"},
+    {"repetition_penalty_range", "repetition_range"},
+    {"typical", "typical_p"},
+    {"tfs_z", "tfs"},
+    {"nsigma", "top_n_sigma"},
+    {"dry_penalty_last_n", "dry_range"},
+    {"mirostat", "mirostat_mode"},
+    {"custom_token_bans", "disallow_tokens"},
+};
+
+// Reads the ids of a text such as "5,17". An empty one has none.
+core::result<json::array> read_listed_ids(std::string_view name, std::string_view text) {
+  json::array out;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    std::int64_t id = 0;
+    const auto [end, fault] = std::from_chars(item.data(), item.data() + item.size(), id);
+    if (item.empty() || fault != std::errc() || end != item.data() + item.size())
+      return wrong(name, fmt::format("{} must have commas between its token ids, or be an array", name));
+    out.emplace_back(id);
+  }
+  return out;
+}
+
+bool has_other_form(std::string_view name) { return name == "mirostat" || name == "custom_token_bans"; }
+
+// The value of such a field as its own name has it.
+core::result<json::value> usual_form(std::string_view name, const json::value& v) {
+  if (name == "mirostat" && v == false) return json::value(0);
+  if (name != "custom_token_bans" || !v.is_string()) return v;
+  auto ids = read_listed_ids(name, v.get_string());
+  if (!ids) return ids.error();
+  return json::value(std::move(*ids));
+}
+
+// Stores the value of a sampling field in `r`. False: no sampling field has this name. Error: another name of
+// the field has another value.
+core::result<bool> read_sampling_field(std::string_view name, const json::value& sent_value,
                                        core::sampling_request& r) {
+  const auto alias = std::ranges::find(sampling_aliases, name, [](const auto& a) { return a.first; });
+  const std::string_view own = alias == std::end(sampling_aliases) ? name : alias->second;
+  json::value other;
+  if (has_other_form(name)) {
+    auto read = usual_form(name, sent_value);
+    if (!read) return read.error();
+    other = std::move(*read);
+  }
+  const json::value& v = has_other_form(name) ? other : sent_value;
   core::result<bool> known = false;
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
-    if (name != f.name) return;
+    if (own != f.name) return;
     known = true;
     if (v.is_null()) return;
-    if (auto read = store_sampling(name, v, r.*sent); !read) known = read.error();
+    const auto before = r.*sent;
+    if (f.needs_items && v.is_array() && v.get_array().empty())
+      known = wrong(name, fmt::format("{} is empty: no token could be drawn", name));
+    else if (auto read = store_sampling(name, v, r.*sent); !read)
+      known = read.error();
+    else if (before != decltype(before)() && before != r.*sent)
+      known = wrong(name, fmt::format("{} is there under two names, with different values", f.name));
   });
   return known;
 }
@@ -308,7 +418,7 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
   if (is_template_field(name)) return true;                       // read_template_fields()
   if (is_constraint_field(name)) return true;                     // read_constraint_fields()
   if (name == "logprobs" || name == "top_logprobs") return true;  // read_logprobs_fields()
-  if (std::ranges::find(beside_planned, name) != std::end(beside_planned)) return true;
+  if (is_dynamic_temperature(name)) return true;                  // read_dynamic_temperature()
   const planned_name* planned = find_planned(place::request_field, name);
   if (!planned) return false;
   if (auto refused = judge_planned(*planned, v); !refused) return refused.error();

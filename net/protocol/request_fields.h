@@ -1,9 +1,9 @@
 // request_fields.h — the fields of a request that both protocols call by the same name, in one table. Its
 // sampling fields are those of core/sample/params.h.
 //
-// Three groups of fields are read together, since one field of them changes what another may be: those of the
-// chat template below, `logprobs` and `top_logprobs` (net/protocol/logprobs.h), and those of a constraint
-// (net/protocol/constraint_fields.h).
+// Four groups of fields are read together, since one field of them changes what another may be: those of the
+// chat template below, `logprobs` and `top_logprobs` (net/protocol/logprobs.h), those of a constraint
+// (net/protocol/constraint_fields.h), and `dynamic_temperature` (net/protocol/dynamic_temperature.h).
 //
 // Types are checked here. Ranges are not: actors/make_job.h checks them once for every protocol. `null` means
 // that the field is not set. Pure functions: any thread.

@@ -5,6 +5,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/dynamic_temperature.h"
 #include "net/protocol/json.h"
 #include "net/protocol/request_fields.h"
 #include "net/protocol/tools.h"
@@ -374,6 +375,7 @@ result<parsed_request> parse(std::string_view body, std::size_t most_values, boo
   for (const char* key :
        {"documents", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"})
     if (const json::value* v = object->if_contains(key)) of_template[key] = *v;
+  if (auto read = read_dynamic_temperature(*object, p.request); !read) return read.error();
   if (auto read = read_template_fields(of_template, p.request); !read) return read.error();
   if (auto read = read_response_constraint(*object, p.request); !read) return read.error();
   if (auto read = read_response_tools(*object, p.request, p.names, p.warnings); !read) return read.error();

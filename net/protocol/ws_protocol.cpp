@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "net/protocol/constraint_fields.h"
+#include "net/protocol/dynamic_temperature.h"
 #include "net/protocol/ignored_fields.h"
 #include "net/protocol/planned.h"
 #include "net/protocol/request_fields.h"
@@ -205,6 +206,7 @@ client_message parse_create(const json::object& o) {
     if (auto read = read_create_field(std::string_view(key), value, c, ignored); !read)
       return invalid(o, read.error());
   }
+  if (auto read = read_dynamic_temperature(o, c.request); !read) return invalid(o, read.error());
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
   if (auto read = read_tools(o, tool_dialect::chat, c.request, dropped); !read)
     return invalid(o, read.error());

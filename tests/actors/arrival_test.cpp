@@ -298,7 +298,7 @@ TEST_CASE("arrival: what jobs share is counted once, until the last of them has 
   const core::job& j = r.entered.at(0);
   const auto lists = j.stop_token_ids.bytes() + j.stop.bytes() + j.sampling.logit_bias.bytes();
   const auto prompts = (100 + 50 + 1 + 1) * sizeof(core::token_id);
-  const auto own = job_bytes + core::sampler::bytes_for(j.sampling, 1000, 10);
+  const auto own = job_bytes + core::sampler::bytes_for(j.sampling, 1000, 100, 10);
   CHECK(own > job_bytes);
   const auto logs = 6 * r.a.choices[0]->log_bytes;  // these stay with their streams
   CHECK(r.account->used() == 6 * own + lists + prompts + logs);

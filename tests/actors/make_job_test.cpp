@@ -71,6 +71,50 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"top_p", [](auto& r) { r.sampling.top_p = 1.01; }},
       {"top_k", [](auto& r) { r.sampling.top_k = -2; }},
       {"min_p", [](auto& r) { r.sampling.min_p = 1.5; }},
+      {"top_n_sigma", [](auto& r) { r.sampling.top_n_sigma = -1.5; }},
+      {"top_a", [](auto& r) { r.sampling.top_a = 1.1; }},
+      {"typical_p", [](auto& r) { r.sampling.typical_p = -0.1; }},
+      {"tfs", [](auto& r) { r.sampling.tfs = 1.1; }},
+      {"xtc_probability", [](auto& r) { r.sampling.xtc_probability = 1.1; }},
+      {"xtc_threshold", [](auto& r) { r.sampling.xtc_threshold = -0.1; }},
+      {"dynatemp_range", [](auto& r) { r.sampling.dynatemp_range = 2.1; }},
+      {"dynatemp_exponent", [](auto& r) { r.sampling.dynatemp_exponent = 0; }},
+      {"smoothing_factor", [](auto& r) { r.sampling.smoothing_factor = -1; }},
+      {"smoothing_curve", [](auto& r) { r.sampling.smoothing_curve = 0; }},
+      {"repetition_range", [](auto& r) { r.sampling.repetition_range = -2; }},
+      {"repetition_decay", [](auto& r) { r.sampling.repetition_decay = -2; }},
+      {"disallow_tokens",
+       [](auto& r) {
+         r.sampling.disallow_tokens = {1, 1000};
+       }},
+      {"disallow_tokens", [](auto& r) { r.sampling.disallow_tokens = {-1}; }},
+      {"allowed_token_ids", [](auto& r) { r.sampling.allowed_token_ids = {1000}; }},
+      {"smoothing_curve", [](auto& r) { r.sampling.smoothing_curve = 0.9; }},
+      {"no_repeat_ngram_size", [](auto& r) { r.sampling.no_repeat_ngram_size = 1; }},
+      {"no_repeat_ngram_size", [](auto& r) { r.sampling.no_repeat_ngram_size = -1; }},
+      {"bad_words",
+       [](auto& r) {
+         r.sampling.bad_words = {"x", ""};
+       }},
+      {"bad_words", [](auto& r) { r.sampling.bad_words = {std::vector<std::int64_t>{}}; }},
+      {"bad_words",
+       [](auto& r) {
+         r.sampling.bad_words = {std::vector<std::int64_t>{1, 1000}};
+       }},
+      {"bad_words", [](auto& r) { r.sampling.bad_words.assign(257, "x"); }},
+      {"mirostat_mode", [](auto& r) { r.sampling.mirostat_mode = 3; }},
+      {"mirostat_tau", [](auto& r) { r.sampling.mirostat_tau = 21; }},
+      {"mirostat_eta", [](auto& r) { r.sampling.mirostat_eta = -0.1; }},
+      {"dry_multiplier", [](auto& r) { r.sampling.dry_multiplier = -1; }},
+      {"dry_base", [](auto& r) { r.sampling.dry_base = 0.5; }},
+      {"dry_allowed_length", [](auto& r) { r.sampling.dry_allowed_length = -1; }},
+      {"dry_range", [](auto& r) { r.sampling.dry_range = -2; }},
+      {"dry_sequence_breakers",
+       [](auto& r) {
+         r.sampling.dry_sequence_breakers = std::vector<std::string>{"a", ""};
+       }},
+      {"dry_sequence_breakers",
+       [](auto& r) { r.sampling.dry_sequence_breakers.emplace(1, std::string(41, 'a')); }},
       {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 0; }},
       {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 0.009; }},
       {"max_repeats", [](auto& r) { r.max_repeats = 1; }},
@@ -173,6 +217,118 @@ TEST_CASE("a job has the model's own stop ids beside its own, but where it ignor
   CHECK(made(r, m)->stop_token_ids == core::token_set{5, 7, 9});
   r.ignore_eos = true;
   CHECK(made(r, m)->stop_token_ids == core::token_set{5, 9});
+}
+
+TEST_CASE("a field that a device does not draw by is refused by name, and its neutral values are taken") {
+  sim_model m;
+  using core::sampling_request;
+  struct row {
+    std::string name;
+    std::function<void(sampling_request&)> ask, off;
+  };
+  const auto number = [](auto member, auto value) { return [=](sampling_request& r) { r.*member = value; }; };
+  const auto nothing = [](sampling_request&) {};
+  const row rows[] = {
+      {"top_n_sigma", number(&sampling_request::top_n_sigma, 1.5),
+       number(&sampling_request::top_n_sigma, -1)},
+      {"top_a", number(&sampling_request::top_a, 0.2), number(&sampling_request::top_a, 0)},
+      {"typical_p", number(&sampling_request::typical_p, 0.9), number(&sampling_request::typical_p, 0)},
+      {"tfs", number(&sampling_request::tfs, 0.9), number(&sampling_request::tfs, 1)},
+      {"xtc_probability", number(&sampling_request::xtc_probability, 0.5),
+       number(&sampling_request::xtc_threshold, 0.2)},
+      {"mirostat_mode", number(&sampling_request::mirostat_mode, 2),
+       number(&sampling_request::mirostat_tau, 3)},
+      {"dynatemp_range", number(&sampling_request::dynatemp_range, 0.5),
+       number(&sampling_request::dynatemp_exponent, 2)},
+      {"smoothing_factor", number(&sampling_request::smoothing_factor, 0.5),
+       number(&sampling_request::smoothing_curve, 2)},
+      {"temperature_last", number(&sampling_request::temperature_last, true),
+       number(&sampling_request::temperature_last, false)},
+      {"allowed_token_ids", number(&sampling_request::allowed_token_ids, std::vector<std::int64_t>{3}),
+       nothing},
+      {"no_repeat_ngram_size", number(&sampling_request::no_repeat_ngram_size, 3),
+       number(&sampling_request::no_repeat_ngram_size, 0)},
+      {"bad_words", [](sampling_request& r) { r.bad_words = {"ab"}; },
+       [](sampling_request& r) { r.bad_words = {std::vector<std::int64_t>{5}}; }},
+      {"dry_multiplier", number(&sampling_request::dry_multiplier, 0.5),
+       number(&sampling_request::dry_base, 2)},
+      {"repetition_range",
+       [](sampling_request& r) {
+         r.repetition_range = 64;
+         r.frequency_penalty = 0.5;
+       },
+       number(&sampling_request::repetition_range, 64)},  // no penalty has this range
+      {"repetition_decay",
+       [](sampling_request& r) {
+         r.repetition_decay = 64;
+         r.repetition_penalty = 1.5;
+       },
+       number(&sampling_request::repetition_decay, 64)}};
+  for (const row& asked : rows) {
+    INFO(asked.name);
+    auto r = text("hi");
+    asked.ask(r.sampling);
+    m.info.draws_on_device = false;
+    CHECK(made(r, m).has_value());
+    m.info.draws_on_device = true;
+    const auto j = made(r, m);
+    REQUIRE_FALSE(j.has_value());
+    CHECK(j.error().code == core::errc::not_supported);
+    CHECK(j.error().param == asked.name);
+    r = text("hi");
+    asked.off(r.sampling);
+    CHECK(made(r, m).has_value());
+  }
+  auto r = text("hi");
+  r.sampling.disallow_tokens = {5, 3, 5};  // devices have masks
+  CHECK(made(r, m)->sampling.disallow_tokens == core::token_set{3, 5});
+}
+
+TEST_CASE("bad words of one token are forbidden tokens, longer ones are kept with their lengths") {
+  sim_model m;  // a byte is a token
+  auto r = text("hi");
+  r.sampling.disallow_tokens = {9};
+  r.sampling.bad_words = {"x", std::vector<std::int64_t>{5, 6, 7}, std::vector<std::int64_t>{8}};
+  const auto j = made(r, m);
+  REQUIRE(j.has_value());
+  CHECK(j->sampling.disallow_tokens == core::token_set{8, 9, 'x'});
+  CHECK(j->sampling.bad_words == std::vector<core::token_id>{2, ' ', 'x', 3, 5, 6, 7});
+}
+
+TEST_CASE("DRY's breakers are tokens that have them, and tokens that begin them") {
+  sim_model m;  // bytes in a prompt; the text of token i is "w%03d "
+  auto r = text("hi");
+  r.sampling.dry_sequence_breakers.emplace(1, "w00");
+  CHECK_FALSE(made(r, m)->sampling.dry_sequence_breakers);  // DRY is off
+  r.sampling.dry_multiplier = 1;
+  const auto first = made(r, m)->sampling.dry_sequence_breakers;
+  REQUIRE(first);
+  CHECK(first->single == core::token_set{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(first->longer.empty());
+  CHECK(made(r, m)->sampling.dry_sequence_breakers == first);
+  r.sampling.dry_sequence_breakers.emplace(1, "7 w");
+  const auto longer = made(r, m)->sampling.dry_sequence_breakers;
+  REQUIRE(longer->longer.size() == 1);
+  CHECK(longer->single.empty());
+  CHECK(longer->longer[0].heads.size() == 100);  // all that end with "7 "
+  CHECK(longer->longer[0].heads.contains(997));
+  CHECK(longer->longer[0].tail == std::vector<core::token_id>{'w'});
+  r.sampling.dry_sequence_breakers.emplace();
+  CHECK(made(r, m)->sampling.dry_sequence_breakers->single.empty());
+}
+
+TEST_CASE("lists of tokens are bounded") {
+  sim_model m;
+  m.info.vocab_size = 5000;
+  auto r = text("hi");
+  for (auto* list : {&r.sampling.disallow_tokens, &r.sampling.allowed_token_ids}) {
+    for (std::int64_t id = 0; id < 1024; ++id) list->push_back(id);
+    list->push_back(0);  // counted once
+    CHECK(made(r, m).has_value());
+    list->push_back(1024);
+    CHECK_FALSE(made(r, m).has_value());
+    list->clear();
+  }
 }
 
 TEST_CASE("the edges of each range are taken") {

@@ -27,6 +27,8 @@ TEST_CASE("32 jobs over real layers give, job by job, what each gives alone, on 
     j.sampling.temperature = n % 3 == 0 ? 0.0f : 0.8f;
     if (n % 2 == 0) j.sampling.top_p = 0.9f;
     if (n % 4 == 1) j.sampling.repetition_penalty = 1.2f;
+    if (n % 7 == 1) j.sampling.mirostat_mode = 1 + n % 2;
+    if (n % 11 == 2) j.sampling.dry_multiplier = 1;
     j.ignore_eos = n % 5 != 0;
     jobs.push_back(j);
   }

@@ -94,6 +94,21 @@ struct request {
   std::optional<std::int64_t> top_k = {};
   std::optional<double> repetition_penalty = {}, frequency_penalty = {}, presence_penalty = {};
   std::optional<std::uint64_t> seed = {};  // the same seed gives the same tokens
+  // What few requests ask for (docs/sampling.md). Models on CUDA refuse these, but not disallow_tokens.
+  std::optional<std::int64_t> repetition_range = {}, repetition_decay = {};
+  std::optional<double> top_n_sigma = {}, top_a = {}, typical_p = {}, tfs = {};
+  std::optional<double> xtc_probability = {}, xtc_threshold = {};
+  std::optional<double> dynatemp_range = {}, dynatemp_exponent = {};
+  std::optional<double> smoothing_factor = {}, smoothing_curve = {};
+  std::optional<bool> temperature_last = {};
+  std::optional<std::int64_t> no_repeat_ngram_size = {};
+  std::vector<std::string> bad_words = {};
+  std::optional<double> dry_multiplier = {}, dry_base = {};
+  std::optional<std::int64_t> dry_allowed_length = {}, dry_range = {};
+  std::optional<std::vector<std::string>> dry_sequence_breakers = {};
+  std::optional<std::int64_t> mirostat_mode = {};
+  std::optional<double> mirostat_tau = {}, mirostat_eta = {};
+  std::vector<std::int64_t> disallow_tokens = {}, allowed_token_ids = {};  // empty: none; all
   std::vector<std::string> stop = {};
   bool ignore_eos = false;
   constraint answer = {};

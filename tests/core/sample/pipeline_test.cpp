@@ -27,7 +27,10 @@ std::vector<float> random_logits(std::mt19937& random, std::size_t n, float spre
 
 sampler make(const definition& d, std::uint32_t vocab) {
   sampler s(d.p, vocab, d.prompt,
-            {.max_tokens = 1000, .min_tokens = d.masked.empty() ? 0u : 1000u, .endings = d.masked});
+            {.max_tokens = 1000,
+             .min_tokens = d.masked.empty() ? 0u : 1000u,
+             .endings = d.masked,
+             .prompt = d.prompt});
   for (const auto id : d.output) s.accept(id);
   return s;
 }
@@ -69,14 +72,52 @@ sampling_params random_params(std::mt19937& random) {
   return p;
 }
 
+// Adds fields that few requests set, about two of them.
+void add_rare(std::mt19937& random, std::uint32_t vocab, sampling_params& p) {
+  const auto one_of = [&](std::initializer_list<float> v) { return v.begin()[random() % v.size()]; };
+  const auto sometimes = [&] { return random() % 6 == 0; };
+  if (sometimes()) p.repetition_range = static_cast<std::int32_t>(one_of({0, 1, 10, 40, 1000}));
+  if (sometimes()) p.repetition_decay = static_cast<std::uint32_t>(one_of({1, 7, 30, 1000}));
+  if (sometimes()) p.top_n_sigma = one_of({0.5f, 1, 2.5f});
+  if (sometimes()) p.top_a = one_of({0.01f, 0.1f, 0.5f});
+  if (sometimes()) p.typical_p = one_of({0.95f, 0.6f, 0.3f});
+  if (sometimes()) p.tfs = one_of({0.97f, 0.5f, 0.1f});
+  if (sometimes()) p.xtc_probability = one_of({0.3f, 1});
+  p.xtc_threshold = one_of({0.02f, 0.1f, 0.3f});
+  if (sometimes()) p.mirostat_mode = 1 + random() % 2;
+  p.mirostat_tau = one_of({0.5f, 1.5f, 4});
+  if (sometimes()) p.dynatemp_range = one_of({0.1f, 0.7f, 1.5f});
+  p.dynatemp_exponent = one_of({1, 1, 0.5f, 3});
+  if (sometimes()) p.smoothing_factor = one_of({0.05f, 0.3f, 2});
+  p.smoothing_curve = one_of({1, 1, 2.5f, 4});
+  p.temperature_last = sometimes();
+  if (sometimes()) p.disallow_tokens = {0, 2, 4};
+  if (sometimes()) p.no_repeat_ngram_size = 2 + random() % 3;
+  if (sometimes()) p.bad_words = {2, 1, 2, 2, 0, 3, 3, 0, 1, 4};
+  if (sometimes()) p.dry_multiplier = one_of({0.5f, 2});
+  p.dry_base = one_of({1, 1.75f, 3});
+  p.dry_allowed_length = 1 + random() % 3;
+  p.dry_range = static_cast<std::uint32_t>(one_of({0, 0, 5, 25}));
+  if (random() % 2) {
+    auto breakers = std::make_shared<dry_breakers>();
+    breakers->single = {1, 6};
+    p.dry_sequence_breakers = std::move(breakers);
+  }
+  if (!sometimes()) return;
+  std::vector<token_id> may{5};
+  for (int i = 0; i < 50; ++i) may.push_back(static_cast<token_id>(random() % vocab));
+  p.allowed_token_ids = std::move(may);
+}
+
 }  // namespace
 
 TEST_CASE("the pipeline draws what its float64 definition draws") {
   std::mt19937 random(1);
   int compared = 0, skipped = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     const std::uint32_t vocab = round % 3 == 0 ? 5000 : round % 3 == 1 ? 300 : 7;
     definition d{.p = random_params(random)};
+    if (round % 4 != 1) add_rare(random, vocab, d.p);
     for (int i = 0; i < 20; ++i) d.prompt.push_back(static_cast<token_id>(random() % vocab));
     for (int i = 0; i < 30; ++i) d.output.push_back(static_cast<token_id>(random() % vocab));
     if (round % 4 == 0) d.p.logit_bias = {{1, 3.5f}, {2, -100.0f}, {5, 0.25f}};
@@ -94,10 +135,16 @@ TEST_CASE("the pipeline draws what its float64 definition draws") {
     const auto logits = random_logits(random, vocab, round % 2 ? 1.0f : 4.0f);
     const sampler s = make(d, vocab);
     sample_scratch scratch(vocab);
-    const auto q = d.probabilities(logits);
     INFO("round " << round);
+    const auto l = d.reshaped(logits);
+    if (*std::max_element(l.begin(), l.end()) == definition::never) {  // all tokens are forbidden
+      REQUIRE_FALSE(s.pick(logits, 0, scratch, allowed));
+      continue;
+    }
     for (std::uint32_t position = 0; position < 25; ++position) {
       const double u = uniform(d.p.seed, {.position = position});
+      const auto q = d.probabilities(logits, uniform(d.p.seed, {.position = position, .draw = 1}),
+                                     2 * static_cast<double>(d.p.mirostat_tau));
       if (near_edge(q, u, 1e-5)) {
         ++skipped;
         continue;
@@ -106,8 +153,8 @@ TEST_CASE("the pipeline draws what its float64 definition draws") {
       REQUIRE(s.pick(logits, position, scratch, allowed) == by_definition(q, u));
     }
   }
-  CHECK(compared > 9000);
-  CHECK(skipped < 1000);
+  CHECK(compared > 20000);
+  CHECK(skipped < 2500);
 }
 
 TEST_CASE("greedy takes the largest logit, and of equal ones the lowest id") {
@@ -186,7 +233,7 @@ TEST_CASE("a million draws have the distribution that is asked for") {
   const auto logits = random_logits(random, 40, 1.5f);
   const auto chi_square = [&](sampling_params p) {
     definition d{.p = p};
-    const auto q = d.probabilities(logits);
+    const auto q = d.probabilities(logits, 0);
     const sampler s = make(d, 40);
     sample_scratch scratch(40);
     std::vector<double> seen(40, 0);
@@ -203,6 +250,7 @@ TEST_CASE("a million draws have the distribution that is asked for") {
       x += (seen[i] - expected) * (seen[i] - expected) / expected;
       ++kept;
     }
+    REQUIRE(kept > 1);
     // Wilson and Hilferty: the cube root of chi square over its degrees of freedom is nearly normal.
     const double k = kept - 1, c = 2 / (9 * k);
     return (std::cbrt(x / k) - (1 - c)) / std::sqrt(c);
@@ -211,6 +259,15 @@ TEST_CASE("a million draws have the distribution that is asked for") {
   CHECK(std::abs(chi_square({.temperature = 0.6f, .top_k = 12, .seed = 2})) < 4);
   CHECK(std::abs(chi_square({.temperature = 1.4f, .top_p = 0.9f, .seed = 3})) < 4);
   CHECK(std::abs(chi_square({.temperature = 1, .min_p = 0.08f, .seed = 1ULL << 40})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1.2f, .seed = 4, .top_n_sigma = 3})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1, .seed = 5, .top_a = 0.02f})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1.4f, .seed = 6, .typical_p = 0.9f})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1.2f, .seed = 7, .tfs = 0.95f})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1.5f, .seed = 8, .xtc_probability = 1, .xtc_threshold = 0.1f})) <
+        4);
+  CHECK(std::abs(chi_square({.temperature = 1, .seed = 9, .dynatemp_range = 0.5f})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1, .seed = 10, .smoothing_factor = 0.2f})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 2, .min_p = 0.05f, .seed = 11, .temperature_last = true})) < 4);
 }
 
 TEST_CASE("a seed replays, and different seeds and positions differ") {

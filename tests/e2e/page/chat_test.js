@@ -193,6 +193,61 @@ describe("the page's chat", { skip: no_browser }, () => {
     });
   });
 
+  test("every further sampling field reaches the server, and the defaults send none of them", async (t) => {
+    const server = await fake(t, { plan: echo });
+    const page = await visit(t, server);
+    const numbers = [
+      ["Repetition range", "repetition_range", 64],
+      ["Repetition decay", "repetition_decay", 32],
+      ["No repeated n-grams", "no_repeat_ngram_size", 4],
+      ["DRY multiplier", "dry_multiplier", 0.8],
+      ["DRY base", "dry_base", 1.5],
+      ["DRY allowed length", "dry_allowed_length", 3],
+      ["DRY range", "dry_range", 512],
+      ["Top n sigma", "top_n_sigma", 1.5],
+      ["Dynamic range", "dynatemp_range", 0.5],
+      ["Dynamic exponent", "dynatemp_exponent", 2],
+      ["Smoothing factor", "smoothing_factor", 0.2],
+      ["Smoothing curve", "smoothing_curve", 1.5],
+      ["Top a", "top_a", 0.1],
+      ["Typical p", "typical_p", 0.9],
+      ["Tail free", "tfs", 0.95],
+      ["Mirostat mode", "mirostat_mode", 2],
+      ["Mirostat tau", "mirostat_tau", 4],
+      ["Mirostat eta", "mirostat_eta", 0.2],
+      ["XTC probability", "xtc_probability", 0.5],
+      ["XTC threshold", "xtc_threshold", 0.2],
+    ];
+    await set(page, {
+      ...Object.fromEntries(numbers.map(([label, , value]) => [label, String(value)])),
+      "Cuts before temperature": "true",
+      "DRY breakers": "\\n\nAlice:",
+      "Words that must not come": "no\nnever",
+      "Tokens that must not come": "5, 17",
+      "Only these tokens": "1 2",
+    });
+    await send(page, "hello");
+    await answered(page);
+    const others = {
+      temperature_last: true,
+      dry_sequence_breakers: ["\n", "Alice:"],
+      bad_words: ["no", "never"],
+      disallow_tokens: [5, 17],
+      allowed_token_ids: [1, 2],
+    };
+    const sent = created(server)[0];
+    for (const [, name, value] of numbers) assert.equal(sent[name], value, name);
+    for (const [name, value] of Object.entries(others)) assert.deepEqual(sent[name], value, name);
+    await button(page, "Settings").click();
+    await button(page, "Defaults").click();
+    await button(page, "Done").click();
+    await send(page, "again");
+    await turns(page, "assistant").nth(1).waitFor();
+    await answered(page);
+    const names = [...numbers.map(([, name]) => name), ...Object.keys(others)];
+    assert.deepEqual(names.filter((name) => name in created(server)[1]), []);
+  });
+
   test("markdown is a document: headings, lists, tables, and code that can be copied", async (t) => {
     const text =
       "# Title\n\nSome **bold** text.\n\n- a\n- b\n\n" +

@@ -114,6 +114,7 @@ export async function set(page, values) {
   for (const [label, value] of Object.entries(values)) {
     // The accessible name of a choice also has the text of its options.
     const field = page.getByRole("dialog").getByLabel(new RegExp(`^${label}`));
+    await field.evaluate((it) => it.closest("details")?.setAttribute("open", ""));
     const choice = await field.evaluate((it) => it.tagName === "SELECT");
     await (choice ? field.selectOption(value) : field.fill(value));
   }

@@ -131,7 +131,7 @@ TEST_CASE("openai: a chat's fields that are refused, by name") {
       {said + R"(,"tools":[{}],"parallel_tool_calls":false)", "tools", "tools of type ''"},
       {said + R"(,"parallel_tool_calls":5)", "parallel_tool_calls", "true or false"},
       {said + R"(,"reasoning_effort":5)", "reasoning_effort", "string"},
-      {said + R"(,"bad_words":["x"])", "bad_words", "not supported yet"},
+      {said + R"(,"guidance_scale":1.5)", "guidance_scale", "not supported yet"},
       {said + R"(,"use_beam_search":true)", "use_beam_search", "not supported yet"},
       {said + R"(,"length_penalty":1.2)", "length_penalty", "not supported yet"},
       {said + R"(,"echo":true)", "echo", "unknown field"},
@@ -163,10 +163,89 @@ TEST_CASE("openai: fields that change nothing are taken, and so are an assistant
   CHECK_FALSE(p->include_usage);
 }
 
+TEST_CASE("openai: every sampling field is read, on both routes") {
+  const std::string all =
+      R"("temperature":0.5,"top_k":3,"top_p":0.25,"min_p":0.125,"repetition_penalty":1.5,
+         "frequency_penalty":1,"presence_penalty":-1,"seed":7,"logit_bias":{"3":2},"repetition_range":64,"repetition_decay":32,
+         "top_n_sigma":1.5,"top_a":0.5,"typical_p":0.75,"tfs":0.875,"xtc_probability":0.5,
+         "xtc_threshold":0.25,"dynatemp_range":0.25,"dynatemp_exponent":2,"smoothing_factor":0.5,"smoothing_curve":3,
+         "temperature_last":1,"disallow_tokens":[4,5],"allowed_token_ids":[6],"no_repeat_ngram_size":3,
+         "bad_words":["no",[7,8]],"dry_multiplier":0.5,"dry_base":2,"dry_allowed_length":3,"dry_range":64,
+         "dry_sequence_breakers":"[\"\\n\",\":\"]","mirostat_mode":2,"mirostat_tau":3,"mirostat_eta":0.5)";
+  for (const bool chat : {false, true}) {
+    const std::string said = chat ? R"("messages":[{"role":"user","content":"hi"}])" : R"("prompt":"hi")";
+    const auto how = chat ? dialect::chat : dialect::completion;
+    const auto p = openai::parse(how, "{" + said + "," + all + "}", SIZE_MAX, true);
+    INFO((p ? "" : p.error().message));
+    REQUIRE(p.has_value());
+    CHECK(p->ignored.empty());
+    const auto& s = p->request.sampling;
+    int unset = 0;
+    const core::sampling_request none;
+    core::visit_sampling(
+        [&](const core::sampling_field&, auto sent, auto) { unset += s.*sent == none.*sent; });
+    CHECK(unset == 0);
+    CHECK(
+        (s.repetition_range == 64 && s.repetition_decay == 32 && s.tfs == 0.875 && s.xtc_threshold == 0.25));
+    CHECK((s.temperature_last == true && s.smoothing_curve == 3.0));
+    CHECK(s.disallow_tokens == std::vector<std::int64_t>{4, 5});
+    CHECK(s.allowed_token_ids == std::vector<std::int64_t>{6});
+    CHECK(s.dry_sequence_breakers == std::vector<std::string>{"\n", ":"});
+    REQUIRE(s.bad_words.size() == 2);
+    CHECK(std::get<std::string>(s.bad_words[0]) == "no");
+    CHECK(std::get<1>(s.bad_words[1]) == std::vector<std::int64_t>{7, 8});
+    for (const auto& [name, more] : std::initializer_list<std::pair<std::string, std::string>>{
+             {"allowed_token_ids", R"("allowed_token_ids":[])"},
+             {"disallow_tokens", R"("disallow_tokens":"5")"},
+             {"temperature_last", R"("temperature_last":2)"},
+             {"bad_words", R"("bad_words":[5])"},
+             {"dry_sequence_breakers", R"("dry_sequence_breakers":"x")"},
+             {"dry_sequence_breakers", R"("dry_sequence_breakers":[1])"},
+             {"mirostat", R"("mirostat_mode":1,"mirostat":2)"},
+             {"mirostat", R"("mirostat":true)"},
+             {"custom_token_bans", R"("custom_token_bans":"5,x")"},
+             {"custom_token_bans", R"("custom_token_bans":"5,,6")"},
+             {"dynamic_temperature", R"("dynamic_temperature":true)"},
+             {"dynamic_temperature", R"("dynamic_temperature":"x")"},
+             {"dynamic_temperature", R"("dynamic_temperature":true,"dynatemp_low":1)"},
+             {"dynatemp_low", R"("dynamic_temperature":true,"dynatemp_low":1,"dynatemp_high":0.5)"},
+             {"dynatemp_high", R"("dynamic_temperature":true,"dynatemp_low":1,"dynatemp_high":4.5)"},
+             {"dynatemp_range",
+              R"("dynamic_temperature":1,"dynatemp_low":0,"dynatemp_high":2,"dynatemp_range":0.5)"},
+             {"typical", R"("typical_p":0.5,"typical":0.6)"},
+             {"typical_p", R"("typical":0.5,"typical_p":0.6)"},
+             {"penalty_range", R"("repeat_last_n":5,"penalty_range":6)"},
+             {"xtc_probability", R"("xtc_probability":"1")"}}) {
+      const auto refused = openai::parse(how, "{" + said + "," + more + "}", SIZE_MAX, true);
+      INFO(name);
+      REQUIRE_FALSE(refused.has_value());
+      CHECK(refused.error().param == name);
+    }
+  }
+}
+
+TEST_CASE("openai: other servers' names of sampling fields are read, twice with the same value too") {
+  const auto p = openai::parse(dialect::completion,
+                               R"({"prompt":"hi","repeat_penalty":1.5,"repeat_last_n":5,"penalty_range":5,
+      "repetition_penalty_range":5,"typical":0.5,"typical_p":0.5,"tfs_z":0.25,"tfs":null,"nsigma":1,
+      "dry_penalty_last_n":7,"mirostat":2,"custom_token_bans":"5, 17","dynamic_temperature":true,
+      "dynatemp_low":0.5,"dynatemp_high":1.5,"dynatemp_range":0.5,"temperature":0.7})",
+                               SIZE_MAX, true);
+  INFO((p ? "" : p.error().message));
+  REQUIRE(p.has_value());
+  CHECK(p->ignored.empty());
+  const auto& s = p->request.sampling;
+  CHECK((s.repetition_penalty == 1.5 && s.repetition_range == 5 && s.typical_p == 0.5 && s.tfs == 0.25));
+  CHECK((s.top_n_sigma == 1.0 && s.dry_range == 7 && s.mirostat_mode == 2));
+  CHECK(s.disallow_tokens == std::vector<std::int64_t>{5, 17});
+  CHECK((s.temperature == 1.0 && s.dynatemp_range == 0.5));
+}
+
 TEST_CASE("openai: values that ask for nothing are taken without a word") {
   for (const char* more :
        {R"("mirostat":0,"mirostat_mode":0,"mirostat_tau":5,"mirostat_eta":0.1)", R"("typical_p":0)",
         R"("typical_p":1,"typical":1,"tfs":1,"tfs_z":1,"top_a":0)", R"("temperature_last":0)",
+        R"("mirostat":false,"dynamic_temperature":false,"dynatemp_low":1,"dynatemp_high":1)",
         R"("banned_strings":"","custom_token_bans":"")", R"("xtc_threshold":0.1,"xtc_probability":0)",
         R"("xtc_threshold":0.1)", R"("dry_multiplier":0,"dry_base":1.75,"dry_sequence_breakers":["\n"])",
         R"("dynatemp_range":0,"dynatemp_exponent":1,"smoothing_factor":0,"smoothing_curve":1)",

@@ -133,8 +133,8 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
   } rows[] = {
       {"prompt_logprobs", "5", "null"},
       {"n", "2", "1"},
-      {"typical_p", "0.9", "1.0"},
-      {"xtc_probability", "0.5", "0"},
+      {"token_healing", "true", "false"},
+      {"banned_strings", "[\"x\"]", "[]"},
   };
   for (const auto& r : rows) {
     CAPTURE(r.name);
