@@ -233,8 +233,8 @@ class engine {
   // finished inside the call with reason `error`: does_not_fit or prompt_too_long where its prompt can never
   // fit the pages or the context, fault() once the device has failed, invalid_param where job::spoken cannot
   // have been delivered: it has as many tokens as the job may write, an id outside the vocabulary, a stop id,
-  // or a token that ends the job. A constraint says later, where the first mask is made, that it does not
-  // write the spoken tokens; the job then ends with invalid_param, too.
+  // or a token that ends the job; or where the job has mirostat_mode. A constraint says later, where the
+  // first mask is made, that it does not write the spoken tokens; the job then ends with invalid_param, too.
   //
   // A job with spoken tokens waits as a preempted one does. Its ending counts them as output_tokens, and has
   // the time of its first new token as first_token; its times are in no measure of first tokens. The call

@@ -52,6 +52,10 @@ void sequence::prepare(std::uint32_t vocab_size) {
 
 std::optional<error> sequence::replay(const token_table& text, std::uint32_t vocab_size) {
   const std::vector<token_id>& spoken = asked.spoken;
+  if (asked.sampling.mirostat_mode > 0)
+    return bad_param("spoken",
+                     "a job with mirostat_mode cannot go on behind spoken tokens: they do not say "
+                     "how surprising they were");
   if (spoken.size() >= max_output_)
     return bad_param("spoken", "spoken has {} tokens; a job that goes on has fewer than its maximum of {}",
                      spoken.size(), max_output_);
