@@ -24,6 +24,8 @@ constexpr std::uint32_t row_stride = piece * 2 + 64, stage_bytes = rows_of_tile 
 constexpr std::uint32_t ring_bytes = warps * stages * stage_bytes;
 constexpr std::size_t most_shared = hopper_shared - warps * stages * sizeof(std::uint64_t);
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
 // The ring of a warp, and which pieces of which tiles are asked for.
 struct ring {
   const expert_args& a;
@@ -99,6 +101,8 @@ __device__ __forceinline__ void add_tile(const expert_args& a, const mixture_sum
   float* const x = sum.x + std::size_t{row} * a.n + i;
   *x = __ldcg(x) + all;
 }
+
+#endif
 
 template <dtype type>
 __global__ void __launch_bounds__(warps * 32, 1)
