@@ -202,7 +202,9 @@ TEST_CASE("spoken tokens that cannot have been delivered end their job with an e
     auto steered = rig.job(4, 20);
     steered.sampling.mirostat_mode = 2;
     steered.spoken = {1};
-    CHECK(rig.submit(std::move(steered))->end->fault->param == "spoken");
+    const auto refused = rig.submit(std::move(steered));
+    REQUIRE(refused->end->fault);
+    CHECK(refused->end->fault->param == "spoken");
     auto full = rig.job(3, 20, 4090);
     full.spoken = {1, 2, 3, 4, 5, 6};  // the context has no room for a seventh
     CHECK(rig.submit(std::move(full))->end->fault->param == "spoken");
