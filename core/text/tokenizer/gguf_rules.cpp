@@ -24,6 +24,10 @@ constexpr expressions gpt4o{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
                             R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
                             R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
                             R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+// Seed-Coder and Seed-OSS: numerals are single, and signs do not take the ends of lines with them.
+constexpr expressions seed{
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
 struct named_rule {
   std::string_view name;
@@ -76,6 +80,7 @@ constexpr std::array rules{
     named_rule{"llama4", like_gpt4o},
     named_rule{"minimax-m2", like_gpt4o},
     named_rule{"kanana2", like_gpt4o},
+    named_rule{"seed-coder", {seed, false, false, false, false}},
 };
 
 }  // namespace

@@ -126,11 +126,28 @@ TEST_CASE("the rules of splitting are the expressions of the published tokenizer
 }
 
 TEST_CASE("every rule of splitting compiles") {
-  for (const char* name : {"llama-bpe", "dbrx", "qwen2", "gpt-2", "starcoder", "tekken", "gpt-4o"}) {
+  for (const char* name :
+       {"llama-bpe", "dbrx", "qwen2", "gpt-2", "starcoder", "tekken", "gpt-4o", "seed-coder"}) {
     auto w = byte_level();
     w.keys[1] = gguf_text("tokenizer.ggml.pre") + raw(std::uint32_t{8}) + gguf_text(name);
     w.flag("tokenizer.ggml.add_bos_token", false);
     CHECK(refusal(w) == "accepted");
+  }
+}
+
+TEST_CASE("a rule of splitting says whether signs take the end of their line with them") {
+  for (const auto& [rule, wanted] :
+       {std::pair{"qwen2", std::vector<token_id>{2, 3}}, {"seed-coder", std::vector<token_id>{0, 1, 3}}}) {
+    gguf_writer w;
+    w.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", rule);
+    w.texts("tokenizer.ggml.tokens", {"!", "\u010a", "!\u010a", "a"});  // U+010A: how these files write "\n"
+    w.numbers<std::int32_t>("tokenizer.ggml.token_type", 5, {1, 1, 1, 1});
+    w.texts("tokenizer.ggml.merges", {"! \u010a"});
+    w.flag("tokenizer.ggml.add_bos_token", false);
+    const written f(w);
+    const auto t = load_tokenizer(f.path);
+    REQUIRE(t.has_value());
+    CHECK((*t)->encode("!\na", {}) == wanted);
   }
 }
 
