@@ -292,6 +292,7 @@ result<void> take_stop_strings(const request& r, core::job& j) {
       return bad_param(stop, "a string of {} must have 1 to {} bytes, not {}", stop, longest_stop_string,
                        s.size());
   j.stop = r.stop;
+  j.shows_stop = r.shows_stop;
   return {};
 }
 

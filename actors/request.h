@@ -64,6 +64,7 @@ struct request {
   bool ignore_eos = false;                   // the model's own stop ids do not end the job
   std::vector<std::int64_t> stop_token_ids;  // stop ids beside the model's own
   std::vector<std::string> stop;             // stop strings
+  bool shows_stop = false;                   // the stop string that ends the answer is a part of it
   std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
   core::sampling_request sampling;           // how its tokens are chosen
   std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything

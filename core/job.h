@@ -54,7 +54,8 @@ struct job {
   bool ignore_eos = false;       // the model's own stop ids do not stop it; stop_token_ids still do
   // Stop ids beside the model's own. If the set has these too, sequences share it as it is.
   token_set stop_token_ids;
-  stop_strings stop;  // compared as bytes
+  stop_strings stop;        // compared as bytes
+  bool shows_stop = false;  // the stop string that ends the job is shown, to its last byte
   // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: no limit.
   std::uint32_t max_repeats = 0;
   // How many of the likeliest tokens the sink gets logprobs of beside each token, 0 to most_top_logprobs.

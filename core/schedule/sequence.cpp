@@ -43,7 +43,7 @@ void sequence::prepare(std::uint32_t vocab_size) {
                                 .draw_forced = asked.top_logprobs.has_value()};
     mask_ = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
   }
-  if (watched_) watch_.emplace(asked.stop, asked.max_repeats, asked.min_tokens);
+  if (watched_) watch_.emplace(asked.stop, asked.max_repeats, asked.min_tokens, asked.shows_stop);
   output_.reserve(max_output_);
   if (asked.prompt_logprobs) scored_.reserve(rows_to_score());
   if (asked.top_logprobs) logprobs_.reserve(max_output_);

@@ -4,8 +4,9 @@
 
 namespace weir::core {
 
-output_watch::output_watch(stop_strings stops, std::uint32_t max_repeats, std::uint32_t min_tokens)
-    : min_tokens_(min_tokens), stops_(std::move(stops)) {
+output_watch::output_watch(stop_strings stops, std::uint32_t max_repeats, std::uint32_t min_tokens,
+                           bool shows_stop)
+    : min_tokens_(min_tokens), shows_stop_(shows_stop), stops_(std::move(stops)) {
   if (max_repeats > 0) loops_.emplace(max_repeats);
 }
 
@@ -14,8 +15,8 @@ output_watch::verdict output_watch::take(std::span<const token> output, const to
   if (stops_.empty()) {
     decided_ = static_cast<std::uint32_t>(output.size());
   } else if (output.size() > min_tokens_) {
-    if (const auto start = feed(id, text)) {
-      cut(output, *start, text);
+    if (const auto shown = feed(id, text)) {
+      cut(output, *shown, text);
       return verdict::stop_string;
     }
     decide(output, text_bytes_ - stops_.pending(), text);
@@ -32,7 +33,7 @@ std::optional<std::uint64_t> output_watch::feed(token_id id, const token_table& 
   text_bytes_ += text[id].size();
   const auto start = stops_.feed(text[id]);
   if (!start) return std::nullopt;
-  return watched_from + *start;
+  return watched_from + (shows_stop_ ? stops_.fed() : *start);
 }
 
 void output_watch::decide(std::span<const token> output, std::uint64_t bytes, const token_table& text) {

@@ -26,8 +26,10 @@ class output_watch {
   enum class verdict : std::uint8_t { goes_on, stop_string, repetition };
 
   // `max_repeats`: repetitions in a row that end the job; 0: none does. Before the output has `min_tokens`
-  // tokens nothing ends it, and stop strings do not begin.
-  output_watch(stop_strings stops, std::uint32_t max_repeats, std::uint32_t min_tokens);
+  // tokens nothing ends it, and stop strings do not begin. `shows_stop`: a stop string that ends the job is
+  // shown, to its last byte.
+  output_watch(stop_strings stops, std::uint32_t max_repeats, std::uint32_t min_tokens,
+               bool shows_stop = false);
 
   // Takes the last token of `output`. REQUIRES: take() has seen every token before it, and always said
   // goes_on.
@@ -40,20 +42,21 @@ class output_watch {
   bool matched() const noexcept { return matched_; }
   // Index of the stop string. REQUIRES: matched().
   std::uint32_t which() const noexcept { return stops_.which(); }
-  // Bytes of the output that may be shown, where the stop string begins inside the last decided token; unset:
-  // all of them. REQUIRES: matched().
+  // Bytes of the output that may be shown, where the last decided token has more: the stop string begins
+  // inside it, or ends there where it is shown. Unset: all of them. REQUIRES: matched().
   std::optional<std::uint64_t> shown_bytes() const noexcept { return shown_bytes_; }
 
  private:
-  // Feeds a token to the stop strings. Returns the offset, in the output's bytes, of the stop string that the
-  // token completes; nullopt: it completes none.
+  // Feeds a token to the stop strings. Returns the bytes of the output that are shown where the token
+  // completes a stop string; nullopt: it completes none.
   std::optional<std::uint64_t> feed(token_id id, const token_table& text);
   // Decides the tokens that end within the first `bytes` of the output's bytes.
   void decide(std::span<const token> output, std::uint64_t bytes, const token_table& text);
-  // Stop string at offset `bytes`: decides the tokens that begin before it.
+  // The job ends, and `bytes` are shown: decides the tokens that begin before their end.
   void cut(std::span<const token> output, std::uint64_t bytes, const token_table& text);
 
   const std::uint32_t min_tokens_;
+  const bool shows_stop_;
   stop_matcher stops_;
   std::optional<repeats> loops_;
   std::uint32_t decided_ = 0;

@@ -53,6 +53,8 @@ export interface Request {
   xtc_threshold?: number;
   seed?: number;
   stop?: string | string[];
+  /** The stop string that ends the answer is a part of it. */
+  include_stop_str_in_output?: boolean;
   ignore_eos?: boolean;
   timing?: boolean;
   /** How many of the likeliest tokens come beside each token's own logprob, 0 to 20. */

@@ -48,7 +48,6 @@ inline constexpr planned_name planned_names[] = {
     {place::openai_field, "num_beams", "1", "0"},
     {place::openai_field, "early_stopping", "false"},
     {place::openai_field, "spaces_between_special_tokens", "true"},
-    {place::openai_field, "include_stop_str_in_output", "false"},
     {place::openai_field, "ban_eos_token", "false"},
     {place::openai_field, "guidance_scale", "1"},
     {place::openai_field, "negative_prompt", R"("")"},

@@ -216,6 +216,7 @@ constexpr field fields[] = {
     {"max_repeats", store<read_integer, &request::max_repeats>},
     {"ignore_eos", store<read_bool, &request::ignore_eos>},
     {"stop", store_stop},
+    {"include_stop_str_in_output", store<read_bool, &request::shows_stop>},
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
     {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
     {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},

@@ -61,17 +61,20 @@ TEST_CASE("jobs beside each other get what each gets alone") {
     CHECK(text_of(*all[seed]) == sim_text(seed, 20 + static_cast<std::uint32_t>(seed)));
 }
 
-TEST_CASE("a stop string cuts the text in the middle of a token, and is not shown") {
+TEST_CASE("a stop string cuts the text in the middle of a token, and is shown where the request says so") {
   service_fixture f;
   f.load();
   const auto whole = sim_text(7, 20);
-  const auto stop = whole.substr(33, 4);  // begins inside the seventh token
-  auto r = ask("x", 20);
-  r.stop = {stop};
-  const auto s = f.submit(r);
-  f.run_to_end(s);
-  CHECK(text_of(*s) == whole.substr(0, whole.find(stop)));
-  CHECK(s->ended().reason == core::finish_reason::stop);
+  const auto stop = whole.substr(33, 4);  // begins and ends inside a token
+  for (const bool shown : {false, true}) {
+    auto r = ask("x", 20);
+    r.stop = {stop};
+    r.shows_stop = shown;
+    const auto s = f.submit(r);
+    f.run_to_end(s);
+    CHECK(text_of(*s) == whole.substr(0, whole.find(stop) + (shown ? stop.size() : 0)));
+    CHECK(s->ended().reason == core::finish_reason::stop);
+  }
 }
 
 TEST_CASE("cancel ends a job in every state, once, and its pages are free") {

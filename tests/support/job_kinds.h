@@ -65,6 +65,7 @@ inline core::job job_of_kind(const engine_rig& rig, std::uint64_t kind) {
                                      "(abcabcdefabaaq|qponmlk|xyz(i|j))+z", "hgfedcbabaaa{0,30}hgfed(x|y)"};
   if (kind % 9 == 4) j.prompt = made(kind - 1).prompt;  // another choice of the same request
   if (kind % 3 == 1) j.stop = {"ab", "bca", "q"};
+  if (kind % 6 == 1) j.shows_stop = true;
   if (kind % 4 == 0) j.sampling.temperature = 0;
   if (kind % 4 == 1) j.constraint = fresh_constraint(regexes[kind / 4 % 5], views);
   if (kind % 5 == 0) j.sampling.top_p = 0.7f;

@@ -18,8 +18,9 @@ struct watched {
   std::vector<token> output;
   output_watch watch;
 
-  watched(std::vector<std::string> stops, std::uint32_t max_repeats = 0, std::uint32_t min_tokens = 0)
-      : watch(stops, max_repeats, min_tokens) {}
+  watched(std::vector<std::string> stops, std::uint32_t max_repeats = 0, std::uint32_t min_tokens = 0,
+          bool shows_stop = false)
+      : watch(stops, max_repeats, min_tokens, shows_stop) {}
 
   verdict take(token_id id) {
     output.push_back({id, {}});
@@ -40,6 +41,27 @@ TEST_CASE("output watch: a token that may begin a stop string is decided once it
   CHECK(w.watch.matched());
   CHECK(w.watch.decided() == 4);
   CHECK_FALSE(w.watch.shown_bytes());
+}
+
+TEST_CASE(
+    "output watch: a stop string that is shown is decided to its last byte, and not before it matched") {
+  watched w({"bcd"}, 0, 0, true);
+  for (const token_id id : {0, 1, 2}) CHECK(w.take(id) == verdict::goes_on);  // a b c
+  CHECK(w.watch.decided() == 1);
+  CHECK(w.take(3) == verdict::stop_string);
+  CHECK(w.watch.decided() == 4);
+  CHECK_FALSE(w.watch.shown_bytes());
+
+  // The stop string ends inside its last token, whose rest is not shown.
+  const token_table text{toy_tokenizer({"x", "a<", "/b>y"})};
+  output_watch inside(std::vector<std::string>{"</b>"}, 0, 0, true);
+  std::vector<token> output;
+  for (const token_id id : {0, 1, 2}) {
+    output.push_back({id, {}});
+    CHECK(inside.take(output, text) == (id == 2 ? verdict::stop_string : verdict::goes_on));
+    CHECK(inside.decided() == (id == 2 ? 3u : 1u));
+  }
+  CHECK(inside.shown_bytes() == 6u);  // xa</b>
 }
 
 TEST_CASE("output watch: the string that matched is told by its index") {
