@@ -32,8 +32,8 @@ TOKENS, SEEDS = 256, 5
 
 
 def loops(url, sentence, seed, temperature, fields):
-    body = {"prompt": " ".join([sentence] * 3), "max_tokens": TOKENS, "temperature": temperature, "seed": seed,
-            "top_p": 1, "top_k": 0, "ignore_eos": True, "max_repeats": 4, **fields}
+    body = {"prompt": " ".join([sentence] * 3), "max_tokens": TOKENS, "temperature": temperature,
+            "seed": seed, "top_p": 1, "top_k": 0, "ignore_eos": True, "max_repeats": 4, **fields}
     request = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=600) as answer:
