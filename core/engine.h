@@ -114,7 +114,7 @@ struct engine_totals {
   std::uint64_t steps = 0;        // steps that computed rows
   std::uint64_t tokens = 0;       // sampled
   std::uint64_t preemptions = 0;  // of running and paused sequences
-  // Of the jobs whose first token was sampled, those with job::spoken left out.
+  // Prompt tokens of the jobs whose first token was sampled; jobs with job::spoken are left out.
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prefix_hits = 0;    // of these jobs: those that found part of their prompt in the cache
   std::uint64_t cached_tokens = 0;  // prompt tokens that these jobs found in the cache

@@ -2,7 +2,7 @@
 //
 // Where the last n tokens have come before, in prompt and output together, the token that followed them then
 // has a repetition of n. A token with n >= dry_allowed_length gets, for its longest repetition,
-//   l_i := l_i - dry_multiplier * dry_base^(n - dry_allowed_length), at most 1e30 less.
+//   l_i := l_i - min(1e30, dry_multiplier * dry_base^(n - dry_allowed_length)).
 // Repetitions do not reach over a breaker, and lie in the dry_range latest tokens. A token that is a breaker
 // by itself gets no penalty. A breaker is a text; the tokens whose bytes have it, or that begin it, are found
 // once (actors/breakers.h).

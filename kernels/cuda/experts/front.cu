@@ -18,8 +18,8 @@ namespace weir::kernels::cuda {
 namespace {
 
 constexpr std::uint32_t blocks = 8, warps = 16, threads = warps * 32;
-[[maybe_unused]] constexpr int early_quads =
-    16;  // of a router's row, which a lane reads before the kernel in front has ended
+// The quads of a router's row that a lane reads before the kernel in front has ended.
+[[maybe_unused]] constexpr int early_quads = 16;
 constexpr std::uint32_t most_rows = 8;
 
 struct front_args {
