@@ -73,7 +73,7 @@ std::uint64_t tools_bytes(const request& r) {
 std::uint64_t shared_bytes(const core::job& j) {
   const core::sampling_params& s = j.sampling;
   return s.logit_bias.bytes() + s.disallow_tokens.bytes() + s.allowed_token_ids.bytes() +
-         s.bad_words.bytes() + j.stop_token_ids.bytes() + j.stop.bytes();
+         s.bad_words.bytes() + j.stop_token_ids.bytes() + j.stop.bytes() + j.banned.bytes();
 }
 
 // What the answer's plan and constraint hold of the request's tools and constraint for a second time.
@@ -249,7 +249,8 @@ std::uint64_t input_bytes(const request& r) {
   std::uint64_t sum = bytes_of(r.input);
   for (const prompt_input& input : r.more_inputs) sum += sizeof input + bytes_of(input);
   sum += constraint_bytes(r) + tools_bytes(r);
-  for (const std::string& s : r.stop) sum += sizeof s + s.size();
+  for (const auto* texts : {&r.stop, &r.banned_strings})
+    for (const std::string& s : *texts) sum += sizeof s + s.size();
   sum += r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
   sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
   return sum;
@@ -258,7 +259,8 @@ std::uint64_t input_bytes(const request& r) {
 std::uint64_t list_bytes(const request& r) {
   std::uint64_t sum = r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
   sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
-  for (const std::string& s : r.stop) sum += sizeof s + s.size();
+  for (const auto* texts : {&r.stop, &r.banned_strings})
+    for (const std::string& s : *texts) sum += sizeof s + s.size();
   return sum;
 }
 

@@ -18,6 +18,7 @@ using core::result;
 using core::token_id;
 
 constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
+constexpr std::size_t most_banned_strings = 1024, most_banned_bytes = std::size_t{64} << 10;
 // Different tokens of stop_token_ids, and of each list of sampling: a step writes them to a device for each
 // draw.
 constexpr std::size_t most_listed_tokens = 1024;
@@ -296,6 +297,27 @@ result<void> take_stop_strings(const request& r, core::job& j) {
   return {};
 }
 
+result<void> take_banned_strings(const request& r, core::job& j) {
+  constexpr const char* name = "banned_strings";
+  if (r.banned_strings.size() > most_banned_strings)
+    return bad_param(name, "{} has {} strings; at most {} are taken", name, r.banned_strings.size(),
+                     most_banned_strings);
+  std::vector<std::string> all = r.banned_strings;
+  std::size_t bytes = 0;
+  for (std::string& s : all) {
+    if (s.empty() || s.size() > longest_stop_string)
+      return bad_param(name, "a string of {} must have 1 to {} bytes, not {}", name, longest_stop_string,
+                       s.size());
+    bytes += s.size();
+    for (char& c : s)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (bytes > most_banned_bytes)
+    return bad_param(name, "{} has {} bytes; at most {} are taken", name, bytes, most_banned_bytes);
+  j.banned = all;
+  return {};
+}
+
 result<void> take_endings(const request& r, const served_model& m, core::job& j) {
   constexpr double most = std::numeric_limits<std::uint32_t>::max();
   j.max_tokens = m.max_tokens_default;
@@ -308,7 +330,8 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
     return bad_param("deadline_ms", "deadline_ms must be in [1, {}], not {}", longest_deadline.count(),
                      r.deadline->count());
   if (auto ok = take_stop_ids(r, m, j); !ok) return ok;
-  return take_stop_strings(r, j);
+  if (auto ok = take_stop_strings(r, j); !ok) return ok;
+  return take_banned_strings(r, j);
 }
 
 result<void> take_logprobs(const request& r, const served_model& m, core::job& j) {

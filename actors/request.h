@@ -66,6 +66,7 @@ struct request {
   std::vector<std::string> stop;             // stop strings
   bool shows_stop = false;                   // the stop string that ends the answer is a part of it
   std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
+  std::vector<std::string> banned_strings;   // texts that the answer must not have, in letters of any case
   core::sampling_request sampling;           // how its tokens are chosen
   std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything
   std::string constraint_param;              // the client's name of it, for errors

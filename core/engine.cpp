@@ -219,6 +219,7 @@ void engine::state::sample(in_flight step, const batch& work) {
   report.sequences = step.sequences;
   list_scored(work);
   score(work);
+  plan.computed(time.now());  // before list_draws(), which may take tokens back
   list_draws(step, work);
   list_late(step, true);
   step.results.assign(step.draws.size(), {});
@@ -227,7 +228,6 @@ void engine::state::sample(in_flight step, const batch& work) {
   }
   const time_point at = time.now();
   plan.observe(step.load, at - now);
-  plan.computed(at);
   accept_draws(std::move(step), at);
 }
 
@@ -237,6 +237,8 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     sequence& s = *chosen[i];
     if (work.slices[i].logits_row < 0 || s.ended()) continue;
+    const std::uint32_t end = work.slices[i].position + work.slices[i].rows;
+    if (s.draws_again() && end != s.length()) continue;  // the row of a token that was taken back
     const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
     if (s.constrained()) {
       grammar::job_mask& mask = s.mask();
@@ -246,8 +248,7 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
       if (s.mask_late()) late.push_back({s.asked.id, row});
       if (s.mask_late() || !goes_on(s, time.now())) continue;
     }
-    const bool behind_last = work.slices[i].position + work.slices[i].rows == s.length();
-    if (behind_last) list_draw(step, s, row);  // otherwise tokens were forced, and are computed first
+    if (end == s.length()) list_draw(step, s, row);  // otherwise tokens were forced, and are computed first
   }
 }
 
@@ -320,20 +321,38 @@ void engine::state::accept_draw(sequence& s, const in_flight& step, time_point a
     ++bad_endings;
     return;
   }
+  if (got.nothing_left && s.chooser().attempt() > 0) return finish(s, finish_reason::banned);
   if (got.nothing_left) return close(s, finish_reason::error, nothing_left(s));
   ++report.tokens;
   measure(s, at);
   s.chooser().learn(got.surprise);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
-  if (!s.accept({got.id, at}, text, logprobs)) {
-    const auto why = s.constrained() ? reason_of(s, got.id) : s.how().reason;
-    if (!why) return void(follow(s, got.id, at));
-    close(s, *why);
-    bad_endings = 0;
-    return;
+  switch (s.accept({got.id, at}, text, logprobs)) {
+    case sequence::accepted::goes_on:
+      break;
+    case sequence::accepted::banned:
+      return go_back(s);
+    case sequence::accepted::last: {
+      const auto why = s.constrained() ? reason_of(s, got.id) : s.how().reason;
+      return why ? finish(s, *why) : void(follow(s, got.id, at));
+    }
   }
   if (s.constrained() && !follow(s, got.id, at)) return;
   if (s.fills_page()) name_pages(s, pool);
+}
+
+void engine::state::go_back(sequence& s) {
+  const auto place = s.place_to_try_again(text);
+  if (!place) {
+    s.end_before_banned(text);
+    return finish(s, finish_reason::banned);
+  }
+  ++totals.went_back;
+  totals.taken_back += s.output().size() - *place;
+  s.go_back(*place, text, pool);
+  if (!s.constrained()) return;
+  s.set_mask_late(false);
+  if (!s.mask().go_back(s.output())) make_mask(s);
 }
 
 void engine::state::measure(const sequence& s, time_point at) noexcept {
@@ -394,6 +413,11 @@ std::unique_ptr<sequence> engine::state::take(const sequence& s) {
   auto taken = std::move(*it);
   finishing.erase(it);
   return taken;
+}
+
+void engine::state::finish(sequence& s, finish_reason why) {
+  close(s, why);
+  bad_endings = 0;
 }
 
 void engine::state::close(sequence& s, finish_reason why, std::optional<error> with) {

@@ -120,6 +120,8 @@ struct engine_totals {
   std::uint64_t cached_tokens = 0;  // prompt tokens that these jobs found in the cache
   std::uint64_t continued = 0;      // jobs that adopt() took from another engine
   std::uint64_t late_masks = 0;     // draws that were left out because their mask was late
+  std::uint64_t went_back = 0;      // times that a sequence went back from a banned string
+  std::uint64_t taken_back = 0;     // of `tokens`: taken back by that
   std::uint64_t forced_tokens = 0;  // of `tokens`: not drawn, because a constraint allowed nothing else
   // Jobs that ended by stop, length, repetition or timeout, by what they kept of engine_config::slo: its
   // ttft, its tpot, or both (slo_met). A job without a token kept neither, and one with job::spoken is left
@@ -170,6 +172,8 @@ struct engine_counts : engine_totals {
     visit("prefix", "tokens", &c::cached_tokens);
     visit("masks", "late", &c::late_masks);
     visit("masks", "forced", &c::forced_tokens);
+    visit("banned", "times", &c::went_back);
+    visit("banned", "tokens", &c::taken_back);
     visit("slo", "prompt_rows", &c::prompt_share);
     visit("slo", "ttft_met", &c::ttft_met);
     visit("slo", "ttft_missed", &c::ttft_missed);
@@ -290,8 +294,8 @@ class engine {
   const std::optional<error>& fault() const noexcept;
 
   // Number of jobs that ended because their logits were not finite, since the last job that ended by one of
-  // its tokens (stop, length or repetition). Cancels, timeouts and other errors neither count nor reset the
-  // number.
+  // its tokens (stop, length, repetition or banned). Cancels, timeouts and other errors neither count nor
+  // reset the number.
   std::uint32_t bad_endings() const noexcept;
 
   // Any thread.

@@ -30,20 +30,14 @@ bool engine::state::follow(sequence& s, token_id id, time_point at) {
 
 bool engine::state::goes_on(sequence& s, time_point at) {
   if (s.output().size() == s.max_output()) {  // reason_of() did not know why the sequence ends
-    close(s, s.mask().whole() ? finish_reason::stop : finish_reason::length);
-    bad_endings = 0;
+    finish(s, s.mask().whole() ? finish_reason::stop : finish_reason::length);
     return false;
   }
-  if (const auto why = add_forced(s, at)) {
-    close(s, *why);
-    bad_endings = 0;
-    return false;
-  }
+  if (!add_forced(s, at)) return false;
   switch (s.mask().at()) {
     case job_mask::place::open: return true;
     case job_mask::place::over:
-      close(s, finish_reason::stop);
-      bad_endings = 0;
+      finish(s, finish_reason::stop);
       break;
     case job_mask::place::failed:
       close(s, finish_reason::error, s.mask().fault());
@@ -52,15 +46,28 @@ bool engine::state::goes_on(sequence& s, time_point at) {
   return false;
 }
 
-std::optional<finish_reason> engine::state::add_forced(sequence& s, time_point at) {
+bool engine::state::add_forced(sequence& s, time_point at) {
   while (const auto id = s.mask().forced()) {
+    if (s.chooser().refuses(*id)) {
+      finish(s, finish_reason::banned);
+      return false;
+    }
     ++report.tokens;
     ++totals.forced_tokens;
     measure(s, at);
-    if (!s.accept({*id, at}, text)) return reason_of(s, *id);  // never nullopt for a forced token
+    switch (s.accept({*id, at}, text)) {
+      case sequence::accepted::goes_on:
+        break;
+      case sequence::accepted::banned:
+        go_back(s);
+        return false;
+      case sequence::accepted::last:
+        finish(s, *reason_of(s, *id));  // it is known of a forced token
+        return false;
+    }
     s.mask().take_forced();
   }
-  return std::nullopt;
+  return true;
 }
 
 std::optional<finish_reason> engine::state::reason_of(const sequence& s, token_id id) const {
@@ -98,7 +105,7 @@ void engine::state::list_late(in_flight& step, bool patient) {
     }
     const std::uint32_t length = s->length();
     if (!goes_on(*s, time.now())) {
-      finishing.push_back(plan.take(*s));  // schedule() may be called before deliver()
+      if (s->ended()) finishing.push_back(plan.take(*s));  // schedule() may be called before deliver()
       continue;
     }
     s->set_mask_late(false);

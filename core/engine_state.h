@@ -58,15 +58,16 @@ struct engine::state {
   void accept_draws(in_flight step, time_point at);
   // The same for one sequence.
   void accept_draw(sequence& s, const in_flight& step, time_point at);
-  // Adds a token that was sampled at `at` to the constraint of `s`. False: the sequence ended.
+  // Adds a token that was sampled at `at` to the constraint of `s`. False: the sequence ended or went back.
   bool follow(sequence& s, token_id id, time_point at);
   // Adds the forced tokens of a sequence. Returns whether a token may be drawn behind them. If not, ends the
   // sequence: with the reason of a forced token that ends it, with `stop` if its text is whole, or with the
-  // fault of its constraint. REQUIRES: the mask is ready.
+  // fault of its constraint; or the sequence went back from a forced token. REQUIRES: the mask is ready.
   bool goes_on(sequence& s, time_point at);
-  // Adds the forced tokens alone. Returns the reason with which a forced token ends the sequence, which the
-  // caller then closes; nullopt: none does.
-  std::optional<finish_reason> add_forced(sequence& s, time_point at);
+  // Adds the forced tokens alone. False: one of them ended the sequence, or took it back.
+  bool add_forced(sequence& s, time_point at);
+  // Takes a sequence back whose last token completed a banned string, or ends it where it cannot go back.
+  void go_back(sequence& s);
   // Asks helpers for the mask of `s`, or makes it where there are no helpers. Helpers without room are asked
   // again before the next draw of `s`.
   void make_mask(sequence& s);
@@ -108,6 +109,8 @@ struct engine::state {
   std::optional<error> refusal(const job& j) const;
   // Takes an unfinished job out of the place where it is.
   std::unique_ptr<sequence> take(const sequence& s);
+  // Ends a sequence by one of its tokens.
+  void finish(sequence& s, finish_reason why);
   // Ends a sequence that has not ended: sequence::close(). Begins the listed draws first if one refers to it.
   void close(sequence& s, finish_reason why, std::optional<error> fault = {});
   // Counts whether a sequence that ended with `why` kept the objective.

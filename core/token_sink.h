@@ -24,12 +24,12 @@
 
 namespace weir::core {
 
-enum class finish_reason { stop, length, cancel, timeout, repetition, error };
-inline constexpr std::size_t finish_reasons = 6;  // how many there are
+enum class finish_reason { stop, length, cancel, timeout, repetition, banned, error };
+inline constexpr std::size_t finish_reasons = 7;  // how many there are
 
 constexpr const char* name(finish_reason r) noexcept {
-  constexpr const char* names[finish_reasons] = {"stop",    "length",     "cancel",
-                                                 "timeout", "repetition", "error"};
+  constexpr const char* names[finish_reasons] = {"stop",       "length", "cancel", "timeout",
+                                                 "repetition", "banned", "error"};
   return names[static_cast<int>(r)];
 }
 

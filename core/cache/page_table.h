@@ -54,10 +54,13 @@ class page_table {
     pool.release(p);
   }
 
-  // Releases all pages, the last one first, so that no page is used behind one that is not.
-  void release(page_pool& pool) {
-    for (; !pages_.empty(); pages_.pop_back()) pool.release(pages_.back());
+  // Releases all pages but the first `kept`, the last one first.
+  void shrink(page_pool& pool, std::uint32_t kept) {
+    for (; size() > kept; pages_.pop_back()) pool.release(pages_.back());
   }
+
+  // Releases all pages, the last one first, so that no page is used behind one that is not.
+  void release(page_pool& pool) { shrink(pool, 0); }
 
  private:
   std::vector<page_id> pages_;

@@ -20,7 +20,7 @@ void device_draws::put(const draw& d) {
   o.top_logprobs = d.top_logprobs;
   o.allowed_words = static_cast<std::uint32_t>(d.allowed.size());
   o.allowed = d.allowed;
-  if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
+  if (p.temperature > 0) o.uniform = uniform(p.seed, d.from->site_of(d.position));
   if (!d.from->changes_logits()) return;
   const token_counts& seen = d.from->seen();
   seen.append_to(seen_);

@@ -93,8 +93,11 @@ class sim_model final : public model {
 
   token_id token_of(const draw& d) const {
     const token_id free = script_ ? scripted(d) : sim_token(d.seed, d.position - d.prompt_tokens);
-    if (d.allowed.empty()) return free;
-    const auto allowed = [&](std::uint32_t id) { return (d.allowed[id / 32] >> (id % 32) & 1) != 0; };
+    if (d.allowed.empty() && d.from->attempt() == 0) return free;
+    const auto allowed = [&](std::uint32_t id) {
+      const bool in = d.allowed.empty() || (d.allowed[id / 32] >> (id % 32) & 1) != 0;
+      return in && !d.from->refuses(static_cast<token_id>(id));
+    };
     auto id = static_cast<std::uint32_t>(free);
     for (std::uint32_t looked = 0; looked < info_.vocab_size && !allowed(id); ++looked)
       id = (id + 1) % info_.vocab_size;

@@ -50,7 +50,8 @@ class dry_penalties {
     float minus = 0;
   };
 
-  // REQUIRES: p.dry_multiplier > 0. `of` has the prompt; `most` is its length once it has all tokens.
+  // REQUIRES: p.dry_multiplier > 0. Takes what `of` has; `most` is its
+  // length once it has all tokens.
   dry_penalties(const sampling_params& p, const token_history& of, std::uint32_t most,
                 std::uint32_t vocab_size);
 

@@ -30,7 +30,7 @@ bool has_late_bans(const sampling_params& p);
 
 class late_bans {
  public:
-  // `of` has the prompt; `most` is its length once it has all tokens.
+  // Takes what `of` has; `most` is its length once it has all tokens.
   late_bans(const sampling_params& p, const token_history& of, std::uint32_t most, std::uint32_t vocab_size);
 
   static std::uint64_t bytes_for(const sampling_params& p, std::uint32_t most,

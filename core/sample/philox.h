@@ -25,7 +25,8 @@ constexpr philox_counter philox(philox_counter c, philox_key k) {
 }
 
 // Where a random number is used: `position` of the token in the sequence, and `choice` among a request's
-// parallel choices. A token takes one number, `draw` 0, and XTC's coin is `draw` 1; `attempt` is 0.
+// parallel choices. A token takes one number, `draw` 0, and XTC's coin is `draw` 1. `attempt` counts the
+// tokens that were refused there before (sampler::go_back()).
 struct draw_site {
   std::uint32_t position = 0, choice = 0, attempt = 0, draw = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "core/sample/cuts.h"
@@ -33,25 +34,33 @@ sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, const 
              !params.allowed_token_ids.empty() || has_late_bans(params) || params.dry_multiplier > 0),
       rare_cuts_(has_rare_cuts(params)),
       steers_(params.mirostat_mode > 0),
+      keeps_mu_(steers_ && l.goes_back),
       params_(params),
       before_min_(params_.disallow_tokens.empty() ? std::move(l.endings)
                                                   : l.endings.with(params_.disallow_tokens)),
       masked_(before_min_.below(vocab_size)),
       allowed_(words_of(params_.allowed_token_ids, vocab_size)),
       prompt_(l.prompt),
-      mu_(first_mu(params)) {
+      mu_(first_mu(params)),
+      vocab_size_(vocab_size),
+      most_(static_cast<std::uint32_t>(l.prompt.size()) + l.max_tokens) {
   if (has_penalties(params_) && !has_recent_penalties(params_)) {
     const bool looks_at_prompt = params_.repetition_penalty != 1;
     seen_ = token_counts(looks_at_prompt ? prompt : token_set(), std::min(l.max_tokens, vocab_size));
   }
+  if (keeps_mu_) mus_.reserve(l.max_tokens);
   if (!looks_back(params_)) return;
-  const auto most = static_cast<std::uint32_t>(l.prompt.size()) + l.max_tokens;
   history_.emplace(l.prompt, l.max_tokens);
-  if (has_recent_penalties(params_)) recent_.emplace(params_, vocab_size, *history_, l.max_tokens);
-  if (params_.dry_multiplier > 0) dry_.emplace(params_, *history_, most, vocab_size);
+  prepare_to_look_back();
+}
+
+void sampler::prepare_to_look_back() {
+  const auto most_output = most_ - static_cast<std::uint32_t>(prompt_.size());
+  if (has_recent_penalties(params_)) recent_.emplace(params_, vocab_size_, *history_, most_output);
+  if (params_.dry_multiplier > 0) dry_.emplace(params_, *history_, most_, vocab_size_);
   if (!has_late_bans(params_)) return;
-  bans_.emplace(params_, *history_, most, vocab_size);
-  banned_.reserve(std::min<std::size_t>(vocab_size, masked_.size() + most + params_.bad_words.size()));
+  bans_.emplace(params_, *history_, most_, vocab_size_);
+  banned_.reserve(std::min<std::size_t>(vocab_size_, masked_.size() + most_ + params_.bad_words.size()));
   update_bans();
 }
 
@@ -66,7 +75,40 @@ void sampler::look_back(token_id id) {
 
 void sampler::update_bans() {
   banned_.clear();
-  std::ranges::set_union(fixed_bans(), bans_->now(), std::back_inserter(banned_));
+  if (bans_)
+    std::ranges::set_union(fixed_bans(), bans_->now(), std::back_inserter(banned_));
+  else
+    std::ranges::copy(fixed_bans(), std::back_inserter(banned_));
+  if (attempt_ == 0) return;
+  for (const refusal& r : std::span(refused_).last(attempt_)) banned_.push_back(r.id);
+  std::ranges::sort(banned_);
+  const auto same = std::ranges::unique(banned_);
+  banned_.erase(same.begin(), same.end());
+}
+
+void sampler::go_back(std::span<const token> taken) {
+  for (const token& t : std::views::reverse(taken))
+    if (seen_.enabled()) seen_.take_back(t.id);
+  accepted_ -= static_cast<std::uint32_t>(taken.size());
+  if (history_) history_->take_back(taken.size());
+  if (keeps_mu_) {
+    mus_.resize(accepted_);
+    mu_ = mus_.empty() ? first_mu(params_) : mus_.back();
+  }
+  std::erase_if(refused_, [&](const refusal& r) { return r.place > accepted_; });
+  refused_.push_back({accepted_, taken.front().id});
+  attempt_ = attempts(accepted_);
+  if (history_) prepare_to_look_back();
+  update_bans();
+}
+
+std::uint32_t sampler::attempts(std::uint32_t at) const noexcept {
+  return static_cast<std::uint32_t>(std::ranges::count(refused_, at, &refusal::place));
+}
+
+bool sampler::refuses(token_id id) const noexcept {
+  return attempt_ > 0 &&
+         std::ranges::any_of(refused_, [&](const refusal& r) { return r.place == accepted_ && r.id == id; });
 }
 
 std::uint64_t sampler::bytes_for(const sampling_params& params, std::uint32_t vocab_size,
@@ -90,6 +132,8 @@ void sampler::steer(float surprise) noexcept { mu_ = next_mu(params_, mu_, stati
 
 void sampler::accept(token_id id) {
   ++accepted_;
+  attempt_ = 0;
+  if (keeps_mu_) mus_.push_back(mu_);
   if (!lists_) return;
   if (seen_.enabled()) seen_.add(id);
   if (history_) look_back(id);
@@ -124,7 +168,7 @@ std::optional<token_id> sampler::pick(std::span<const float> logits, std::uint32
   const std::span weights = std::span(scratch.weights).first(logits.size());
   weigh(logits, top->logit, params_.temperature, weights);
   apply_cuts(logits, params_, weights, scratch.candidates);
-  return draw_token(weights, uniform(params_.seed, {.position = position, .choice = params_.choice}));
+  return draw_token(weights, uniform(params_.seed, site_of(position)));
 }
 
 token_id sampler::pick_rarely(std::span<const float> logits, std::uint32_t position,
@@ -132,7 +176,7 @@ token_id sampler::pick_rarely(std::span<const float> logits, std::uint32_t posit
   const std::span values = std::span(scratch.values).first(logits.size());
   const std::span weights = std::span(scratch.weights).first(logits.size());
   if (logits.data() != values.data()) std::copy(logits.begin(), logits.end(), values.begin());
-  draw_site at{.position = position, .choice = params_.choice};
+  draw_site at = site_of(position);
   const double u = uniform(params_.seed, at);
   at.draw = 1;
   rare_state now{.mu = mu_};

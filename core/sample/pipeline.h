@@ -22,6 +22,7 @@
 #include "core/sample/dry.h"
 #include "core/sample/late_bans.h"
 #include "core/sample/params.h"
+#include "core/sample/philox.h"
 #include "core/sample/recent_penalties.h"
 #include "core/sample/steps.h"
 #include "core/sample/token_counts.h"
@@ -46,6 +47,7 @@ class sampler {
     std::uint32_t max_tokens = 1;  // most tokens that accept() will see
     std::uint32_t min_tokens = 0;  // before this many are accepted, `endings` cannot be drawn
     token_set endings;             // stop ids; a model's files may name some that it has no logits for
+    bool goes_back = false;        // go_back() may be called
     // The tokens of the prompt in their order, for prompt() and for the steps that look back. They have to
     // outlive the sampler.
     std::span<const token_id> prompt = {};
@@ -69,6 +71,18 @@ class sampler {
   // Records the token that was chosen for the sequence, for the penalties and for min_tokens.
   void accept(token_id id);
 
+  // Takes the last tokens back, which were accepted: `taken`, in their order. The first of them is refused
+  // from now on at its place. The draw there is another attempt, with a random number of its own. Costs the
+  // tokens that are taken back; with steps that look back, the whole sequence. REQUIRES: limits::goes_back;
+  // `taken` is not empty.
+  void go_back(std::span<const token> taken);
+  // How many tokens are refused at place `at` of the output, which is 0 for the first token.
+  std::uint32_t attempts(std::uint32_t at) const noexcept;
+  // The number of the attempt at the next token: how many are refused there.
+  std::uint32_t attempt() const noexcept { return attempt_; }
+  // Whether the token is refused at the next place.
+  bool refuses(token_id id) const noexcept;
+
   // Tells mirostat the surprise of the token that pick() drew, before its accept(). Of a token that was not
   // drawn nothing is told.
   void learn(float surprise) noexcept {
@@ -76,16 +90,22 @@ class sampler {
   }
 
   const sampling_params& params() const noexcept { return params_; }
+  // Where the random number of the next draw, at `position` of prompt and output, is used.
+  draw_site site_of(std::uint32_t position) const noexcept {
+    return {.position = position, .choice = params_.choice, .attempt = attempt_};
+  }
 
   // Whether pick() would change a logit now, apart from `allowed`. If not, there is no bias, and seen() and
   // masked() are empty.
-  bool changes_logits() const noexcept { return lists_ || (accepted_ < min_tokens_ && !masked_.empty()); }
+  bool changes_logits() const noexcept {
+    return lists_ || attempt_ > 0 || (accepted_ < min_tokens_ && !masked_.empty());
+  }
 
   // The tokens that penalties apply to now, and the tokens that cannot be drawn now, each once; for models
   // that draw elsewhere. seen() is empty where the penalties have a range.
   const token_counts& seen() const noexcept { return seen_; }
   std::span<const token_id> masked() const noexcept {
-    return bans_ ? std::span<const token_id>(banned_) : fixed_bans();
+    return bans_ || attempt_ > 0 ? std::span<const token_id>(banned_) : fixed_bans();
   }
 
   // limits::prompt, for models that answer by it. Here and not in the draws: a step would write it for every
@@ -98,16 +118,19 @@ class sampler {
     return accepted_ < min_tokens_ ? masked_ : params_.disallow_tokens.ids();
   }
   void look_back(token_id id);
+  // Makes the steps that look back as they are behind history_.
+  void prepare_to_look_back();
   void steer(float surprise) noexcept;
   void update_bans();
   void reshape(std::span<float> values) const;
   token_id pick_rarely(std::span<const float> logits, std::uint32_t position, sample_scratch& scratch) const;
 
   // The members that a plain draw reads come first, in one cache line.
-  std::uint32_t min_tokens_ = 0, accepted_ = 0;
+  std::uint32_t min_tokens_ = 0, accepted_ = 0, attempt_ = 0;
   bool lists_ = false;      // there are penalties, biases or tokens that a request allows or forbids
   bool rare_cuts_ = false;  // has_rare_cuts()
   bool steers_ = false;     // there is mirostat
+  bool keeps_mu_ = false;   // steers_, and go_back() may be called
   sampling_params params_;
   token_counts seen_;                 // empty where no penalty is set
   token_set before_min_;              // what cannot be drawn before min_tokens: endings and disallow_tokens
@@ -116,10 +139,17 @@ class sampler {
   std::optional<recent_penalties> recent_;
   std::optional<late_bans> bans_;
   std::optional<dry_penalties> dry_;
-  std::vector<token_id> banned_;        // fixed_bans() and those of bans_, rising, each once
+  std::vector<token_id> banned_;        // fixed_bans(), those of bans_ and the refused, rising, each once
   std::vector<std::uint32_t> allowed_;  // allowed_token_ids, as in keep_allowed(); empty: all
   std::span<const token_id> prompt_;
-  double mu_ = 0;  // of mirostat
+  double mu_ = 0;            // of mirostat
+  std::vector<double> mus_;  // mu_ behind each accepted token, if keeps_mu_
+  struct refusal {
+    std::uint32_t place;  // of the output
+    token_id id;
+  };
+  std::vector<refusal> refused_;     // rising by place
+  std::uint32_t vocab_size_, most_;  // most_: tokens of prompt and output together
 };
 
 }  // namespace weir::core

@@ -34,11 +34,12 @@ recent_penalties::recent_penalties(const sampling_params& p, std::uint32_t vocab
       frequency_(static_cast<double>(p.frequency_penalty)),
       presence_(static_cast<double>(p.presence_penalty)),
       prompt_size_(of.prompt_size()),
-      size_(of.size()),
+      size_(of.prompt_size()),
       tokens_(most_entries(p, vocab_size, of.prompt_size(), max_output)) {
   entries_.reserve(most_entries(p, vocab_size, of.prompt_size(), max_output));
   const std::size_t seen = std::min<std::uint64_t>(size_, window(p));
   for (std::size_t i = size_ - seen; i < size_; ++i) find(of[i]).end = i + 1;
+  while (size_ < of.size()) add(of);
 }
 
 recent_penalties::entry& recent_penalties::find(token_id id) {
@@ -47,6 +48,7 @@ recent_penalties::entry& recent_penalties::find(token_id id) {
   return entries_[number];
 }
 
+// Token `size_` of the history is the next.
 void recent_penalties::add(const token_history& of) {
   entry& latest = find(of[size_]);
   latest.end = ++size_;

@@ -33,7 +33,7 @@ bool has_recent_penalties(const sampling_params& p);
 
 class recent_penalties {
  public:
-  // `of` has the prompt. REQUIRES: has_recent_penalties(p); at most max_output tokens are added.
+  // Takes what `of` has. REQUIRES: has_recent_penalties(p); the output gets at most max_output tokens.
   recent_penalties(const sampling_params& p, std::uint32_t vocab_size, const token_history& of,
                    std::uint32_t max_output);
 

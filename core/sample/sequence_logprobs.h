@@ -27,6 +27,8 @@ class untaken_logprobs {
     assert(count <= all_.size());
     return std::span(all_).first(count);
   }
+  // The output has lost its last `count` tokens.
+  void drop(std::size_t count) { all_.resize(all_.size() - count); }
   // The sink has taken the next `count` tokens.
   void take(std::size_t count) {
     all_.erase(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(count));

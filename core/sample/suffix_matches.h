@@ -5,7 +5,7 @@
 // length n at place i gives one of length n + 1 at i + 1, if the token there is the next one.
 //
 // Cost of a token: how often it and the one before it have come, at most the sequence's length. The
-// constructor takes the prompt in linear time, by the Z algorithm (Gusfield 1997, section 1.4). Nothing
+// constructor takes what is there in linear time, by the Z algorithm (Gusfield 1997, section 1.4). Nothing
 // allocates after it.
 //
 // Thread safety: the owner's thread only.
@@ -26,7 +26,7 @@ class suffix_matches {
     std::uint32_t place = 0, length = 0;
   };
 
-  // The matches at the end of `of`, which has the prompt; `most` is its length once it has all tokens. No
+  // The matches at the end of `of`; `most` is its length once it has all tokens. No
   // match is longer than `limit`.
   suffix_matches(const token_history& of, std::uint32_t most, std::uint32_t vocab_size, std::uint32_t limit);
 

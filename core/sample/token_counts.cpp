@@ -26,10 +26,26 @@ token_counts::token_counts(token_set prompt, std::uint32_t distinct)
   output_.reserve(distinct);
 }
 
-void token_counts::add(token_id id) {
+std::size_t token_counts::slot_of(token_id id) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = (static_cast<std::uint32_t>(id) * 0x9E3779B1u) & mask;
   while (slots_[at] != 0 && output_[slots_[at] - 1].id != id) at = (at + 1) & mask;
+  return at;
+}
+
+// A token that the output no longer has is the last of output_, and no other was added behind its slot.
+void token_counts::take_back(token_id id) {
+  const std::size_t at = slot_of(id);
+  assert(slots_[at] != 0);
+  if (--output_[slots_[at] - 1].in_output > 0) return;
+  assert(slots_[at] == output_.size());
+  output_alone_ -= output_.back().in_prompt == not_in_prompt ? 1 : 0;
+  output_.pop_back();
+  slots_[at] = 0;
+}
+
+void token_counts::add(token_id id) {
+  const std::size_t at = slot_of(id);
   if (slots_[at] != 0) return void(++output_[slots_[at] - 1].in_output);
   assert(output_.size() < output_.capacity());
   const auto found = std::ranges::lower_bound(prompt_, id);

@@ -38,6 +38,8 @@ class token_counts {
   bool enabled() const noexcept { return !slots_.empty(); }
   // Adds a token of the output. REQUIRES: enabled().
   void add(token_id id);
+  // Takes the last token of the output back. REQUIRES: `id` is that token.
+  void take_back(token_id id);
 
   std::span<const token_id> prompt() const noexcept { return prompt_.ids(); }
   // In the order of their first appearance.
@@ -59,6 +61,9 @@ class token_counts {
   }
 
  private:
+  // The slot of a token, which is 0 where the output does not have it.
+  std::size_t slot_of(token_id id) const;
+
   // Gives zeros that nobody has written to: a vector of them touches no page before it is used.
   struct untouched {
     using value_type = std::uint32_t;

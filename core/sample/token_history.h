@@ -28,6 +28,12 @@ class token_history {
     output_.push_back(id);
   }
 
+  // Takes the last `count` tokens of the output back.
+  void take_back(std::size_t count) {
+    assert(count <= output_.size());
+    output_.resize(output_.size() - count);
+  }
+
   std::size_t prompt_size() const noexcept { return prompt_.size(); }
   std::size_t size() const noexcept { return prompt_.size() + output_.size(); }
   token_id operator[](std::size_t place) const {

@@ -281,7 +281,7 @@ void scheduler::choose(time_point now) {
   for (const auto& p : running_) {
     sequence& s = *p;
     if (s.decoding() || (one_by_one && is_forced(s))) {
-      if (s.pending() == 0 && !s.mask_late()) continue;  // its last token is in flight
+      if (s.pending() == 0 && !s.repeats_row()) continue;  // its last token is in flight
       ++decoding;
       add_rows(s, 1, now);
     } else if (s.phase() != sequence_phase::held) {
@@ -337,7 +337,7 @@ bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now)
 void scheduler::add_rows(sequence& s, std::uint32_t rows, time_point now) {
   if (paced_ && too_early(s, rows, now)) return;
   const std::uint32_t position = s.next_row();
-  const bool draws = rows == s.pending() || s.mask_late();
+  const bool draws = rows == s.pending() || s.repeats_row();
   // field by field in its place: copying what was just written stalls the processor
   batch_slice& slice = batch_.slices.emplace_back();
   slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());

@@ -10,7 +10,7 @@ sequence::sequence(job j, const model_info& m, std::uint32_t longest)
   prompt_tokens_ = static_cast<std::uint32_t>(asked.prompt.size());
   max_output_ = std::min(asked.max_tokens, longest - prompt_tokens_);
   min_tokens_ = asked.min_tokens;
-  watched_ = !asked.stop.empty() || asked.max_repeats > 0;
+  watched_ = !asked.stop.empty() || !asked.banned.empty() || asked.max_repeats > 0;
   if (asked.constraint) mask_state_ = mask_state::on_time;
   if (asked.top_logprobs) top_logprobs_ = static_cast<std::int8_t>(*asked.top_logprobs);
   sink_ = asked.sink.get();
@@ -33,6 +33,7 @@ void sequence::prepare(std::uint32_t vocab_size) {
                    sampler::limits{.max_tokens = max_output_,
                                    .min_tokens = asked.min_tokens,
                                    .endings = endings_,
+                                   .goes_back = !asked.banned.empty(),
                                    .prompt = {asked.prompt.data(), asked.prompt.size()}});
   if (constrained()) {
     grammar::job_mask::limits l{.vocab_size = vocab_size,
@@ -40,10 +41,17 @@ void sequence::prepare(std::uint32_t vocab_size) {
                                 .max_tokens = max_output_,
                                 .endings = endings_,
                                 .force = asked.force,
+                                .goes_back = !asked.banned.empty(),
                                 .draw_forced = asked.top_logprobs.has_value()};
     mask_ = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
   }
-  if (watched_) watch_.emplace(asked.stop, asked.max_repeats, asked.min_tokens, asked.shows_stop);
+  if (watched_)
+    watch_.emplace(output_watch::rules{.stops = asked.stop,
+                                       .banned = asked.banned,
+                                       .max_repeats = asked.max_repeats,
+                                       .min_tokens = asked.min_tokens,
+                                       .shows_stop = asked.shows_stop,
+                                       .max_output = max_output_});
   output_.reserve(max_output_);
   if (asked.prompt_logprobs) scored_.reserve(rows_to_score());
   if (asked.top_logprobs) logprobs_.reserve(max_output_);
@@ -75,9 +83,18 @@ std::optional<error> sequence::repeat(std::size_t i, const token_table& text, st
     return bad_param("spoken", "spoken[{}] is token {}, a stop id of the job, which is never shown", i, id);
   output_.push_back({id, asked.created});
   chooser_->accept(id);
-  if (!watched_ || watch_->take(output_, text) == output_watch::verdict::goes_on) return std::nullopt;
-  return bad_param("spoken", "spoken[{}] ends the job: by {}", i,
-                   watch_->matched() ? "a stop string" : "max_repeats");
+  if (!watched_) return std::nullopt;
+  switch (watch_->take(output_, text)) {
+    case output_watch::verdict::goes_on:
+      return std::nullopt;
+    case output_watch::verdict::banned_string:
+      return bad_param("spoken", "spoken[{}] completes a banned string", i);
+    case output_watch::verdict::stop_string:
+      return bad_param("spoken", "spoken[{}] ends the job: by a stop string", i);
+    case output_watch::verdict::repetition:
+      break;
+  }
+  return bad_param("spoken", "spoken[{}] ends the job: by max_repeats", i);
 }
 
 void sequence::resume() noexcept {
@@ -99,6 +116,7 @@ void sequence::found(std::uint32_t rows) noexcept {
 void sequence::give_back(page_pool& pool) {
   pages.release(pool);
   computed_ = named_ = 0;
+  draws_again_ = false;
   if (constrained()) set_mask_late(false);
   last_name_ = root_;
 }
@@ -123,7 +141,8 @@ void sequence::lose_rows(page_pool& pool) {
   if (!rests()) phase_ = sequence_phase::preempted;
 }
 
-bool sequence::accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs) {
+sequence::accepted sequence::accept(token t, const token_table& text,
+                                    const kernels::draw_logprobs* logprobs) {
   assert(phase_ == sequence_phase::running || rests());
   ++sampled_;
   if (samples()) {
@@ -138,19 +157,21 @@ bool sequence::accept(token t, const token_table& text, const kernels::draw_logp
   chooser_->accept(t.id);
   if (!watched_) {
     decided_ = static_cast<std::uint32_t>(output_.size());
-  } else if (!watch(text)) {
-    return false;
+  } else if (const auto did = watch(text); did != accepted::goes_on) {
+    return did;
   }
   if (output_.size() == max_output_) return last(finish_reason::length);
-  return true;
+  return accepted::goes_on;
 }
 
-bool sequence::watch(const token_table& text) {
+sequence::accepted sequence::watch(const token_table& text) {
   const auto verdict = watch_->take(output_, text);
   decided_ = std::max(watch_->decided(), delivered_);  // spoken tokens were decided by tokens behind them
   switch (verdict) {
     case output_watch::verdict::goes_on:
-      return true;
+      return accepted::goes_on;
+    case output_watch::verdict::banned_string:
+      return accepted::banned;
     case output_watch::verdict::repetition:
       return last(finish_reason::repetition);
     case output_watch::verdict::stop_string:
@@ -161,6 +182,45 @@ bool sequence::watch(const token_table& text) {
   return last(finish_reason::stop);
 }
 
+std::optional<std::uint32_t> sequence::place_to_try_again(const token_table& text) const {
+  std::uint32_t place = std::max(watch_->banned_from(output_, text), decided_);
+  if (constrained())
+    while (place < output_.size() && mask_->was_forced(place)) ++place;
+  if (place == output_.size() || went_back_ == most_going_back) return std::nullopt;
+  if (chooser_->attempts(place) == most_attempts) return std::nullopt;
+  return place;
+}
+
+void sequence::go_back(std::uint32_t place, const token_table& text, page_pool& pool) {
+  assert(!ended() && !awaits() && decided_ <= place && place < output_.size());
+  ++went_back_;
+  const auto taken = output().subspan(place);
+  sampled_ -= static_cast<std::uint32_t>(taken.size());
+  chooser_->go_back(taken);
+  watch_->go_back(output_, place, text);
+  if (top_logprobs_ >= 0) logprobs_.drop(taken.size());
+  output_.erase(output_.begin() + place, output_.end());
+  keep_rows(pool);
+}
+
+void sequence::keep_rows(page_pool& pool) {
+  furthest_ = std::max(furthest_, computed_);
+  if (named_ * page_tokens > length()) {
+    named_ = length() / page_tokens;
+    pages.shrink(pool, named_);
+    last_name_ = named_ > 0 ? pool.names().name_of(pages.all()[named_ - 1]) : root_;
+    computed_ = named_ * page_tokens;
+  }
+  computed_ = std::min(computed_, length());
+  draws_again_ = computed_ == length();
+}
+
+void sequence::end_before_banned(const token_table& text) {
+  watch_->end_before_banned(output_, text);
+  decided_ = std::max(watch_->decided(), delivered_);
+  if (const auto bytes = watch_->shown_bytes()) how_.shown_bytes = *bytes;
+}
+
 void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fault) {
   give_back(pool);
   end(why, std::move(fault));
@@ -169,7 +229,7 @@ void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fa
 void sequence::end(finish_reason why, std::optional<error> fault) {
   assert(!ended() && pages.size() == 0);
   awaited_.forget();
-  if (!watch_ || !watch_->matched()) decided_ = static_cast<std::uint32_t>(output_.size());
+  if (!watch_ || !watch_->cut_off()) decided_ = static_cast<std::uint32_t>(output_.size());
   phase_ = sequence_phase::ended;
   how_.reason = why;
   how_.input_tokens = prompt_tokens();

@@ -7,6 +7,11 @@
 // waiting line (paused). line_up() ends the pause (returning), and resume() lets it go back. close() ends it
 // with a reason (ended). settle() tells its sink the ending once the sink has taken every token.
 //
+// Going back: a token may complete one of job::banned. The sequence then takes its last tokens back, as if
+// they had never been: sampler, watch and logprobs go back with it, and rows and pages that hold them are
+// given up. None of these tokens was decided, since each may have been part of the banned string. The first
+// of them is refused at its place from then on. The next draw computes the last row that stays once more.
+//
 // Thread safety: the owner's thread only. accept() and offer() do not allocate, except for logprobs where
 // more tokens wait for the sink than enter() reserved room for.
 //
@@ -74,7 +79,8 @@ struct alignas(128) sequence_step {
   sequence_phase phase_ = sequence_phase::waiting;
   mask_state mask_state_ = mask_state::none;
   std::int8_t top_logprobs_ = -1;  // job::top_logprobs; negative: the job asked for none
-  bool watched_ = false;           // the job has stop strings or max_repeats
+  bool watched_ : 1 = false;       // the job has stop strings, banned ones or max_repeats
+  bool draws_again_ : 1 = false;   // went back; the last row is computed again, for another draw
   awaited_draws awaited_;
   // token_set::filter() of `endings_`: a token whose bit is clear is no ending.
   std::uint64_t ending_bits_ = 0;
@@ -172,8 +178,11 @@ class sequence : public sequence_step {
     asked.constraint.reset();
     return std::move(mask_);
   }
-  // Whether its last row was computed but not drawn from, and is computed again.
+  // Whether its last row was computed but not drawn from, and is computed again: because its mask is late,
+  // or because the sequence went back.
   bool mask_late() const noexcept { return mask_state_ == mask_state::late; }
+  bool draws_again() const noexcept { return draws_again_; }
+  bool repeats_row() const noexcept { return draws_again_ || mask_late(); }
   // REQUIRES: constrained().
   void set_mask_late(bool late) noexcept { mask_state_ = late ? mask_state::late : mask_state::on_time; }
 
@@ -214,9 +223,9 @@ class sequence : public sequence_step {
   std::uint32_t pending() const noexcept { return expected() - computed_; }
   // The first token was drawn or requested, or would have been but for its mask, and at most one row is
   // pending. Every other sequence has a prompt, or rows lost by preemption, to compute.
-  bool decoding() const noexcept { return (awaits() || !output_.empty() || mask_late()) && pending() <= 1; }
+  bool decoding() const noexcept { return (awaits() || !output_.empty() || repeats_row()) && pending() <= 1; }
   // The row that the next step computes first.
-  std::uint32_t next_row() const noexcept { return computed_ - (mask_late() ? 1 : 0); }
+  std::uint32_t next_row() const noexcept { return computed_ - (repeats_row() ? 1 : 0); }
   // REQUIRES: position < length().
   token_id token_at(std::uint32_t position) const {
     return position < prompt_tokens() ? asked.prompt[position] : output_[position - prompt_tokens()].id;
@@ -262,6 +271,7 @@ class sequence : public sequence_step {
   void await_draw(std::uint32_t number) noexcept {
     assert(phase_ == sequence_phase::running);
     awaited_.request(number);
+    draws_again_ = false;
   }
   // The next awaited token has come: returns the number of its draw. REQUIRES: awaits().
   std::uint32_t take_draw() noexcept { return awaited_.take(); }
@@ -298,10 +308,26 @@ class sequence : public sequence_step {
   // one that waits. REQUIRES: not ended.
   void strand(page_pool& pool);
 
-  // Adds a sampled token, and its logprobs if the job asked for them. Returns false if it ended the sequence:
-  // how().reason is set, and the caller must close() with that reason or another. REQUIRES: running, or
-  // rests(); `logprobs` is not null if the job asked.
-  bool accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs = nullptr);
+  // What a token did. last: it ended the sequence; how().reason is set, and the caller must close() with that
+  // reason or another. banned: it completed a banned string; the caller must go_back(), or call
+  // end_before_banned() and close().
+  enum class accepted : std::uint8_t { goes_on, last, banned };
+
+  // Adds a sampled token, and its logprobs if the job asked for them. REQUIRES: running, or rests();
+  // `logprobs` is not null if the job asked.
+  accepted accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs = nullptr);
+
+  // The place of the output to go back to, behind a token that was banned: the first that is part of the
+  // banned string, and neither decided nor forced by the constraint. nullopt: there is none, or it was tried
+  // often enough.
+  std::optional<std::uint32_t> place_to_try_again(const token_table& text) const;
+  // Takes all tokens from `place` of the output on back, and refuses the first of them there. The caller
+  // takes the mask back. REQUIRES: a token was banned; `place` is what place_to_try_again() said.
+  void go_back(std::uint32_t place, const token_table& text, page_pool& pool);
+  // The output ends before the banned string.
+  void end_before_banned(const token_table& text);
+  static constexpr std::uint32_t most_attempts = 64;      // tokens that may be refused at one place
+  static constexpr std::uint32_t most_going_back = 4096;  // times that a sequence may go back
 
   // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:
   // then they are never shown. REQUIRES: not ended.
@@ -344,13 +370,15 @@ class sequence : public sequence_step {
   void prepare(std::uint32_t vocab_size);
   // Adds spoken token `i`. Returns why it cannot have been delivered, if so.
   std::optional<error> repeat(std::size_t i, const token_table& text, std::uint32_t vocab_size);
-  // Stop strings, then loops, for the token just added. Returns false if one of them ended the sequence.
-  bool watch(const token_table& text);
-  // Sets how().reason; false, for accept() to return.
-  bool last(finish_reason why) noexcept {
+  // Strings, then loops, for the token just added.
+  accepted watch(const token_table& text);
+  // Sets how().reason; for accept() to return.
+  accepted last(finish_reason why) noexcept {
     how_.reason = why;
-    return false;
+    return accepted::last;
   }
+  // Gives up the rows and pages that hold more than the tokens which are left.
+  void keep_rows(page_pool& pool);
   void write_tail();
   // Releases all pages and forgets the awaited draw, to be computed again elsewhere or later.
   void lose_rows(page_pool& pool);
@@ -369,6 +397,7 @@ class sequence : public sequence_step {
   page_name last_name_;
   std::uint64_t ordinal_ = 0;
   std::uint32_t preemptions_ = 0, cached_ = 0;
+  std::uint32_t went_back_ = 0;  // times
   std::optional<time_point> paused_until_;
   // Most rows that were computed at a preemption. Of the rows found later, only those beyond count as cached.
   std::uint32_t furthest_ = 0;

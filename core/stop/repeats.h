@@ -38,6 +38,17 @@ class repeats {
     return looped;
   }
 
+  // The output has lost its last tokens, and is `output` now.
+  void go_back(std::span<const token> output) noexcept {
+    const std::size_t n = output.size();
+    for (std::uint32_t p = 1; p <= longest_period; ++p) {
+      const std::size_t most = std::min(n - std::min<std::size_t>(n, p), std::size_t{times_} * p);
+      std::uint32_t same = 0;  // more than `most` make no difference: the output ends in a loop
+      while (same < most && output[n - 1 - same].id == output[n - 1 - same - p].id) ++same;
+      equal_[p - 1] = same;
+    }
+  }
+
  private:
   std::uint32_t times_;
   std::array<std::uint32_t, longest_period> equal_{};  // [period - 1] see above

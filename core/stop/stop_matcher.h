@@ -23,13 +23,22 @@ namespace weir::core {
 class stop_matcher {
  public:
   stop_matcher() = default;  // matches nothing
-  explicit stop_matcher(stop_strings stops) : stops_(std::move(stops)) {}
+  // `any_case`: the text's letters A to Z are searched as small ones. REQUIRES: the strings then have no
+  // large ones.
+  explicit stop_matcher(stop_strings stops, bool any_case = false)
+      : stops_(std::move(stops)), any_case_(any_case) {}
 
   bool empty() const noexcept { return stops_.empty(); }
 
   // Takes the next bytes of the text. Returns the offset in the text of the first byte of a match; nullopt if
-  // there is none so far. Must not be called again after a match.
+  // there is none so far. Must not be called again after a match, but for restart().
   std::optional<std::uint64_t> feed(std::string_view bytes) noexcept;
+
+  // Begins anew as if `fed` bytes had come, none of which is part of a match that is still possible.
+  void restart(std::uint64_t fed) noexcept {
+    at_ = stop_strings::root;
+    fed_ = fed;
+  }
 
   // Index of the string that matched; of equal strings, that of the first. REQUIRES: feed() found a match.
   std::uint32_t which() const noexcept { return stops_.which(at_); }
@@ -37,9 +46,11 @@ class stop_matcher {
   // Bytes of the text so far.
   std::uint64_t fed() const noexcept { return fed_; }
   std::uint32_t pending() const noexcept { return empty() ? 0 : stops_.depth(at_); }
+  std::uint32_t longest() const noexcept { return stops_.longest(); }  // bytes of the longest string
 
  private:
   stop_strings stops_;
+  bool any_case_ = false;
   stop_strings::node_id at_ = stop_strings::root;  // of the text so far
   std::uint64_t fed_ = 0;
 };

@@ -30,6 +30,8 @@ class stop_strings {
   stop_strings(std::initializer_list<std::string> all) : stop_strings(std::span(all.begin(), all.end())) {}
 
   bool empty() const noexcept { return nodes_.empty(); }
+  // Bytes of the longest string; 0: there is none.
+  std::uint32_t longest() const noexcept { return empty() ? 0 : nodes_[nodes_.size() - 1].depth; }
 
   // The node of the longest text that some string begins with and that ends the text of node `n` followed by
   // `byte`. Takes one comparison in the mean over a text, where few strings begin alike. REQUIRES: not empty.

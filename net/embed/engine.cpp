@@ -137,6 +137,7 @@ actors::request request_of(request r) {
                   .mirostat_tau = r.mirostat_tau,
                   .mirostat_eta = r.mirostat_eta};
   out.stop = std::move(r.stop);
+  out.banned_strings = std::move(r.banned_strings);
   out.ignore_eos = r.ignore_eos;
   out.constraint = constraint_of(std::move(r.answer));
   out.constraint_param = "answer";

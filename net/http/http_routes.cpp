@@ -222,7 +222,7 @@ void append_engine(std::string& out, const actors::snapshot& s) {
     append_counts(out, "jobs", s.engine);
     append_count(out, "finished", s.ended);
   });
-  for (const char* object : {"pages", "host_pages", "prefix", "masks"})
+  for (const char* object : {"pages", "host_pages", "prefix", "masks", "banned"})
     append_object(out, object, [&] { append_counts(out, object, s.engine); });
   append_counts(out, "", s.engine);
   append_slo(out, s);

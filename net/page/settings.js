@@ -32,7 +32,7 @@ export function sampling() {
   const request = { window: window_tokens, timing: true }; // timing: for the chart
   for (const field of form.querySelectorAll("input[type=number]"))
     if (field.value !== "") request[field.name] = field.valueAsNumber;
-  for (const name of ["stop", "dry_sequence_breakers", "bad_words"]) {
+  for (const name of ["stop", "banned_strings", "dry_sequence_breakers", "bad_words"]) {
     const lines = form.elements[name].value.match(/.+/g);
     if (lines) request[name] = lines.map((line) => line.replaceAll("\\n", "\n"));
   }

@@ -55,6 +55,8 @@ export interface Request {
   stop?: string | string[];
   /** The stop string that ends the answer is a part of it. */
   include_stop_str_in_output?: boolean;
+  /** Texts that the answer does not have, in letters of any case. */
+  banned_strings?: string | string[];
   ignore_eos?: boolean;
   timing?: boolean;
   /** How many of the likeliest tokens come beside each token's own logprob, 0 to 20. */

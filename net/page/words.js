@@ -20,6 +20,7 @@ export function end_in_words({ finish_reason, error }, { max_tokens } = {}) {
     cancel: "stopped",
     timeout: "out of time",
     repetition: "ended, because it went round in circles",
+    banned: "ended, because all ways on were banned",
   };
   return words[finish_reason] ?? finish_reason;
 }

@@ -142,6 +142,8 @@ std::string_view stop_reason(const actors::outcome& how, std::int64_t max_tokens
     case core::finish_reason::timeout:
     case core::finish_reason::repetition:
       return "max_tokens";
+    case core::finish_reason::banned:
+      return "refusal";
     case core::finish_reason::cancel:
       return "cancel";
     case core::finish_reason::error:

@@ -173,6 +173,8 @@ std::string_view finish_reason(const actors::outcome& how) {
     case core::finish_reason::timeout:
     case core::finish_reason::repetition:
       return "length";
+    case core::finish_reason::banned:
+      return "content_filter";
     case core::finish_reason::cancel:
       return "cancel";
     case core::finish_reason::error:

@@ -47,13 +47,22 @@ core::result<void> store_strings(std::string_view name, const json::array& items
   return {};
 }
 
-core::result<void> store_stop(std::string_view name, const json::value& v, request& r) {
+// Stores a string, or the items of an array of strings, in the `member` of the request.
+template <auto member>
+core::result<void> store_texts(std::string_view name, const json::value& v, request& r) {
   if (v.is_string()) {
-    r.stop = {std::string(v.get_string())};
+    r.*member = {std::string(v.get_string())};
     return {};
   }
-  if (v.is_array()) return store_strings(name, v.get_array(), r.stop);
+  if (v.is_array()) return store_strings(name, v.get_array(), r.*member);
   return wrong(name, fmt::format("{} must be a string or an array of strings, not {}", name, kind_of(v)));
+}
+
+// An empty string bans nothing, as SillyTavern sends it.
+core::result<void> store_banned(std::string_view name, const json::value& v, request& r) {
+  r.banned_strings.clear();
+  if (v.is_string() && v.get_string().empty()) return {};
+  return store_texts<&request::banned_strings>(name, v, r);
 }
 
 core::result<void> store_sampling(std::string_view name, const json::value& v, std::optional<double>& to) {
@@ -215,7 +224,8 @@ constexpr field fields[] = {
     {"min_tokens", store<read_integer, &request::min_tokens>},
     {"max_repeats", store<read_integer, &request::max_repeats>},
     {"ignore_eos", store<read_bool, &request::ignore_eos>},
-    {"stop", store_stop},
+    {"stop", store_texts<&request::stop>},
+    {"banned_strings", store_banned},
     {"include_stop_str_in_output", store<read_bool, &request::shows_stop>},
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
     {"add_special_tokens", store<read_bool, &request::add_special_tokens>},

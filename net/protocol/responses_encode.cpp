@@ -166,7 +166,10 @@ void append_response(std::string& out, const response_head& head, std::string_vi
   else
     append_null(out, "error");
   if (status == "incomplete")
-    append_object(out, "incomplete_details", [&] { append_text(out, "reason", "max_output_tokens"); });
+    append_object(out, "incomplete_details", [&] {
+      const bool banned = how && how->reason == core::finish_reason::banned;
+      append_text(out, "reason", banned ? "content_filter" : "max_output_tokens");
+    });
   else
     append_null(out, "incomplete_details");
   append_key(out, "output");

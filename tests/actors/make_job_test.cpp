@@ -134,6 +134,13 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"stop_token_ids", [](auto& r) { r.stop_token_ids.resize(1001), r.stop_token_ids.back() = -1; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},
+      {"banned_strings",
+       [](auto& r) {
+         r.banned_strings = {"a", ""};
+       }},
+      {"banned_strings", [](auto& r) { r.banned_strings.assign(1025, "x"); }},
+      {"banned_strings", [](auto& r) { r.banned_strings = {std::string(1025, 'x')}; }},
+      {"banned_strings", [](auto& r) { r.banned_strings.assign(65, std::string(1024, 'x')); }},
       {"stop_sequences", [](auto& r) { r.stop = {""}, r.stop_param = "stop_sequences"; }},
       {"stop_sequences", [](auto& r) { r.stop.assign(65, "x"), r.stop_param = "stop_sequences"; }},
       {"logit_bias",

@@ -1,5 +1,5 @@
 // job_kinds.h — jobs of every kind by number: constraints, calls of tools, several choices of a prompt, stop
-// strings, penalties, cuts, mirostat, bans, loops and logprobs.
+// strings, banned strings, penalties, cuts, mirostat, bans, loops and logprobs.
 #pragma once
 
 #include <memory>
@@ -53,6 +53,8 @@ inline std::shared_ptr<core::grammar::constraint> fresh_calls(
   return *made;
 }
 
+inline bool has_banned_strings(std::uint64_t kind) { return kind % 5 == 2 || kind % 7 == 3; }
+
 // The same tokens whichever engine over kind_words() runs it. Each call makes a constraint that nobody has
 // used.
 inline core::job job_of_kind(const engine_rig& rig, std::uint64_t kind) {
@@ -75,6 +77,7 @@ inline core::job job_of_kind(const engine_rig& rig, std::uint64_t kind) {
   if (kind % 7 == 0) j.sampling.presence_penalty = 0.5f;
   if (kind % 7 == 4) j.sampling.logit_bias = {{0, 6.0f}, {1, 5.0f}, {2, -100.0f}};
   if (kind % 8 == 0) j.stop_token_ids = {3, 11};
+  if (has_banned_strings(kind)) j.banned = {"abc", "ca", "cde", "dab", "g", "22", "q"};
   if (kind % 9 == 2) j.prompt_logprobs = 1;
   if (kind % 10 == 3) j.cache_salt = "tenant";
   if (kind % 12 == 5) j.force = core::grammar::forcing::off;
@@ -88,6 +91,7 @@ inline core::job job_of_kind(const engine_rig& rig, std::uint64_t kind) {
     j.constraint = fresh_calls(views);
     j.max_tokens += 60;
     j.stop = {};
+    if (!j.banned.empty()) j.banned = {"22", "hence"};
   }
   return j;
 }

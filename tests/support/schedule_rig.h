@@ -62,8 +62,8 @@ struct schedule_rig {
     for (std::size_t i = 0; i < work.slices.size(); ++i) {
       if (work.slices[i].logits_row < 0) continue;
       core::sequence& s = *plan.sequences()[i];
-      if (!s.accept({static_cast<core::token_id>(1 + s.sampled() % 50), now}, text))
-        s.close(s.how().reason, pool);
+      const core::token drawn{static_cast<core::token_id>(1 + s.sampled() % 50), now};
+      if (s.accept(drawn, text) == core::sequence::accepted::last) s.close(s.how().reason, pool);
       drew.push_back(&s);
     }
     return drew;

@@ -41,6 +41,16 @@ class toy_model final : public core::model {
   // Whether draws may leave out rows: their sequences ended meanwhile, or their masks were late.
   bool some_rows_unwanted = false;
 
+  // The logits of the token behind `before`.
+  static std::vector<float> logits_behind(std::span<const core::token_id> before, std::uint32_t vocab) {
+    std::uint64_t h = 1;
+    for (const core::token_id id : before) h = mix(h + static_cast<std::uint32_t>(id));
+    std::vector<float> row(vocab);
+    for (std::uint32_t i = 0; i < vocab; ++i)
+      row[i] = static_cast<float>(mix(h ^ (i * 0x1000193ULL)) >> 40) * 0x1p-22f - 2;  // [-2, 2)
+    return row;
+  }
+
   core::model_info& change_info() { return info_; }
   const core::model_info& info() const noexcept override { return info_; }
 
@@ -130,13 +140,9 @@ class toy_model final : public core::model {
 
   // Logits after the first `rows` rows of a slice.
   void fill(std::vector<float>& row, const core::batch_slice& s, std::uint32_t rows) {
-    std::uint64_t h = 1;
-    const std::uint32_t length = s.position + rows;
-    for (std::uint32_t p = 0; p < length; ++p) h = mix(h + static_cast<std::uint32_t>(slot(s, p)));
-    row.resize(info_.vocab_size);
-    for (std::uint32_t i = 0; i < row.size(); ++i) {
-      row[i] = static_cast<float>(mix(h ^ (i * 0x1000193ULL)) >> 40) * 0x1p-22f - 2;  // [-2, 2)
-    }
+    std::vector<core::token_id> before;
+    for (std::uint32_t p = 0; p < s.position + rows; ++p) before.push_back(slot(s, p));
+    row = logits_behind(before, info_.vocab_size);
   }
 
   static void keep_only(std::vector<float>& row, core::token_id id) {

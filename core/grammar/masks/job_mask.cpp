@@ -45,6 +45,24 @@ bool job_mask::follow(token_id id) {
   return work_by_heart();
 }
 
+bool job_mask::go_back(std::span<const token> kept) {
+  assert(ready() && kept.size() <= tokens());
+  cursor_.rewind(tokens() - kept.size());
+  next_.reset();
+  forced_.clear();
+  next_forced_ = 0;
+  recent_.clear();
+  if (limits_.force != forcing::off) {
+    forced_places_.resize(kept.size());
+    for (const token& t : kept.last(std::min(kept.size(), most_before))) recent_.push_back(t.id);
+  }
+  place_ = place::open;
+  fault_.reset();
+  posted_ = false;
+  ready_.store(false, std::memory_order_relaxed);
+  return work_by_heart();
+}
+
 std::optional<bool> job_mask::whole_behind(token_id id) const {
   assert(ready());
   if (!all_taken()) return next_forced_ + 1 == forced_.size() && cursor_.must_end();
@@ -68,7 +86,7 @@ bool job_mask::work_by_heart() {
   next_forced_ = 0;
   if (next_) {
     cursor_.go(at);
-    remember(*next_);
+    remember(*next_, false);
   }
   next_.reset();
   write(*mask);
@@ -95,7 +113,7 @@ void job_mask::work_afresh() {
   }
   if (next_ && !cursor_.accept(*next_) && !cursor_.failed())
     return fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
-  if (next_ && !cursor_.failed()) remember(*next_);
+  if (next_ && !cursor_.failed()) remember(*next_, false);
   next_.reset();
   if (is_last()) return end();
   find_forced();
@@ -129,7 +147,7 @@ bool job_mask::replay() {
       ++next_forced_;
       continue;
     }
-    remember(spoken[i]);
+    remember(spoken[i], false);
     find_forced();
   }
   return true;
@@ -161,7 +179,7 @@ bool job_mask::add_forced(token_id id) {
   if (static_cast<std::uint32_t>(id) >= limits_.vocab_size) return false;
   if ((is_early() && limits_.endings.contains(id)) || !cursor_.accept(id)) return false;
   forced_.push_back(id);
-  remember(id);
+  remember(id, true);
   return true;
 }
 
@@ -171,8 +189,9 @@ void job_mask::pass_drawn() {
   write(*cursor_.over().mask_known(cursor_.at()));  // work_afresh() has made it
 }
 
-void job_mask::remember(token_id id) {
+void job_mask::remember(token_id id, bool forced) {
   if (limits_.force == forcing::off) return;
+  if (limits_.goes_back) forced_places_.push_back(forced);
   if (recent_.size() == recent_.capacity()) recent_.erase(recent_.begin(), recent_.begin() + most_before);
   recent_.push_back(id);
 }

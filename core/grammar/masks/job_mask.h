@@ -48,6 +48,7 @@ class job_mask {
     std::uint32_t max_tokens = 0;  // most tokens of the text, behind which no mask is made; 0: no bound
     token_set endings;             // ids that end the text where it may end
     forcing force = forcing::canonical;
+    bool goes_back = false;  // go_back() may be called
     // Forced tokens are drawn too, each from a mask that allows only this token: for jobs that ask for the
     // logprobs of every token.
     bool draw_forced = false;
@@ -67,6 +68,14 @@ class job_mask {
   // Adds a token to the text and makes the next mask. False: work() must be called for both. REQUIRES:
   // ready(), and at() is open.
   bool follow(token_id id);
+  // Takes the last tokens of the text back: `kept` are left. Makes the mask of the token behind them. False:
+  // work() must be called to make it. REQUIRES: ready(); limits::goes_back.
+  bool go_back(std::span<const token> kept);
+  // Whether token `place` of the text was forced, or the token is one that is forced and not taken. REQUIRES:
+  // ready(); limits::goes_back.
+  bool was_forced(std::size_t place) const noexcept {
+    return place < forced_places_.size() && forced_places_[place];
+  }
   // Whether the text is whole behind `id`, which is its last token, drawn or forced. nullopt: the constraint
   // does not remember the place behind a drawn token. Then call follow(), and whole() once ready(). REQUIRES:
   // ready(), and at() is open or there is a forced token.
@@ -120,7 +129,8 @@ class job_mask {
   bool add_forced(token_id id);
   // Passes a forced token that was drawn, and makes the mask of the token behind it.
   void pass_drawn();
-  void remember(token_id id);
+  // The cursor has passed a token.
+  void remember(token_id id, bool forced);
   bool all_taken() const noexcept { return next_forced_ == forced_.size(); }
   void write(const token_mask& m);
   void write_one(token_id id);
@@ -136,6 +146,7 @@ class job_mask {
   std::vector<token_id> forced_;        // found by the last work; all are taken before the next work
   std::size_t next_forced_ = 0;         // index in forced_ of the first token that was not taken
   std::vector<token_id> recent_;  // the last tokens of the text, at least `most_before` if it has that many
+  std::vector<bool> forced_places_;  // [tokens()] if limits::goes_back and something may be forced
   std::optional<error> fault_;    // unset in place `failed`: host memory was short
   place place_ = place::open;
   bool begun_ = false;

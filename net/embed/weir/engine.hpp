@@ -110,6 +110,7 @@ struct request {
   std::optional<double> mirostat_tau = {}, mirostat_eta = {};
   std::vector<std::int64_t> disallow_tokens = {}, allowed_token_ids = {};  // empty: none; all
   std::vector<std::string> stop = {};
+  std::vector<std::string> banned_strings = {};  // texts that the answer must not have; any case
   bool ignore_eos = false;
   constraint answer = {};
   int priority = 0;  // higher first
@@ -123,7 +124,7 @@ struct token {
 };
 
 struct ending {
-  std::string reason;  // stop, length, cancel, timeout or error; refused: the job never ran
+  std::string reason;  // stop, length, cancel, timeout, banned or error; refused: the job never ran
   std::string error;   // the message, if the reason is error or refused
   std::uint32_t input_tokens = 0, output_tokens = 0;
   double ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;

@@ -9,6 +9,7 @@
 #include "core/sample/philox.h"
 #include "tests/core/sample/definition.h"
 #include "tests/support/budget.h"
+#include "tests/support/seed.h"
 
 namespace weir::tests::pipeline_test {
 
@@ -284,6 +285,78 @@ TEST_CASE("a seed replays, and different seeds and positions differ") {
   CHECK(run(5, 0) != run(6, 0));
   CHECK(run(5, 0) != run(5 + (1ULL << 32), 0));
   CHECK(run(5, 0) != run(5, 1));
+}
+
+TEST_CASE("a sampler that went back draws as one that was never there, and refuses what was there") {
+  std::mt19937 random(static_cast<unsigned>(weir::tests::drawn_seed(0)));
+  int drawn = 0, compared = 0;
+  for (unsigned round = 0; round < weir::tests::rounds(200); ++round) {
+    CAPTURE(round);
+    const std::uint32_t vocab = 60 + random() % 60;
+    definition d{.p = random_params(random)};
+    if (round % 4 != 1) add_rare(random, vocab, d.p);
+    d.p.allowed_token_ids = {};
+    for (int i = 0; i < 20; ++i) d.prompt.push_back(static_cast<token_id>(random() % 8));
+    const auto begun = [&] {
+      return sampler(d.p, vocab, d.prompt, {.max_tokens = 100, .goes_back = true, .prompt = d.prompt});
+    };
+    sampler s = begun();
+    std::vector<token> output;
+    std::vector<float> surprises;
+    std::vector<std::vector<token_id>> refused(101);  // [place]
+    sample_scratch scratch(vocab);
+    for (int step = 0; step < 60; ++step) {
+      if (!output.empty() && random() % 4 == 0) {
+        const std::size_t kept = output.size() - std::min<std::size_t>(output.size(), 1 + random() % 6);
+        for (std::size_t i = kept + 1; i < refused.size(); ++i) refused[i].clear();
+        refused[kept].push_back(output[kept].id);
+        s.go_back(std::span(output).subspan(kept));
+        output.resize(kept);
+        surprises.resize(kept);
+        CHECK(s.attempt() == refused[kept].size());
+      } else {
+        const auto id = static_cast<token_id>(random() % 8);
+        if (s.refuses(id)) continue;
+        surprises.push_back(static_cast<float>(random() % 8));
+        s.learn(surprises.back());
+        s.accept(id);
+        output.push_back({id, {}});
+      }
+      const auto& not_these = refused[output.size()];
+      for (token_id id = 0; id < 8; ++id)
+        CHECK(s.refuses(id) == (s.attempt() > 0 && std::ranges::count(not_these, id) > 0));
+      const auto logits = random_logits(random, vocab, 3);
+      const auto position = static_cast<std::uint32_t>(d.prompt.size() + output.size());
+      const auto got = s.pick(logits, position, scratch);
+      REQUIRE(got.has_value());
+      if (s.attempt() == 0) {
+        sampler fresh = begun();
+        for (std::size_t i = 0; i < output.size(); ++i) {
+          fresh.learn(surprises[i]);
+          fresh.accept(output[i].id);
+        }
+        CHECK(fresh.pick(logits, position, scratch) == got);
+        ++drawn;
+      } else {
+        CHECK(std::ranges::count(not_these, *got) == 0);
+        if (d.p.mirostat_mode > 0) continue;
+        d.output.clear();
+        for (const token& t : output) d.output.push_back(t.id);
+        d.masked = not_these;
+        draw_site at{.position = position, .attempt = s.attempt(), .draw = 1};
+        const double coin = d.p.xtc_probability > 0 ? uniform(d.p.seed, at) : 1;
+        at.draw = 0;
+        const auto q = d.probabilities(logits, coin);
+        const double u = uniform(d.p.seed, at);
+        if (near_edge(q, u, 1e-5)) continue;
+        CHECK(by_definition(q, u) == *got);
+        ++compared;
+      }
+      d.masked.clear();
+    }
+  }
+  CHECK(drawn > 1000);
+  CHECK(compared > 300);
 }
 
 }  // namespace weir::tests::pipeline_test

@@ -27,7 +27,9 @@ struct rig {
     s.enter(admission, {}, model.info().vocab_size);
     REQUIRE(s.pages.grow(pool, s.length()));
   }
-  bool accept(token_id id, time_point at = {}) { return s.accept({id, at}, text); }
+  bool accept(token_id id, time_point at = {}) {
+    return s.accept({id, at}, text) == sequence::accepted::goes_on;
+  }
 };
 
 }  // namespace

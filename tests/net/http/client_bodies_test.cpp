@@ -77,9 +77,9 @@ TEST_CASE("clients: SillyTavern's text completion, with all its samplers off") {
                  {"max_new_tokens", "sampler_seed", "skew", "add_bos_token", "stopping_strings",
                   "truncation_length", "api_type", "api_server"});
   // A sampler that is on would change the answer.
-  const auto on = c.post("/v1/completions", R"({"prompt":"x","banned_strings":["y"]})");
+  const auto on = c.post("/v1/completions", R"({"prompt":"x","negative_prompt":"y"})");
   CHECK(on.status == 400);
-  CHECK(on.error().at("param") == "banned_strings");
+  CHECK(on.error().at("param") == "negative_prompt");
 }
 
 TEST_CASE("clients: Open WebUI's chat, streamed, with fields of its own") {
