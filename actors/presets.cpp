@@ -10,7 +10,9 @@ namespace weir::actors {
 namespace {
 
 core::error unknown_preset(std::string_view name, const sampling_presets& all) {
-  if (all.empty()) return core::bad_param("preset", "preset: this server has no presets");
+  if (all.empty())
+    return core::bad_param("preset", "preset: none is called '{}'; there are no presets",
+                           core::shortened(name));
   std::string names;
   for (const auto& [known, fields] : all) names += (names.empty() ? "" : ", ") + known;
   return core::bad_param("preset", "preset: none is called '{}'; there are {}", core::shortened(name), names);

@@ -132,6 +132,12 @@ TEST_CASE("presets: over each route a known one is taken, and an unknown one is 
     CHECK(post(R"(,"preset":"odd","logit_bias":{})").status == 200);
     CHECK(post(R"(,"preset":5)").status == 400);
   }
+  constexpr auto count = "/v1/messages/count_tokens";
+  const std::string counted = R"({"messages":[{"role":"user","content":"hi"}],"preset":)";
+  CHECK(c.post(count, counted + R"("fine"})").status == 200);
+  const auto uncounted = c.post(count, counted + R"("poem"})");
+  CHECK(uncounted.status == 400);
+  CHECK_THAT(uncounted.text, Catch::Contains("'poem'; there are fine, odd"));
   const auto unknown = c.post(routes[1].path, std::string(routes[1].body) + R"(,"preset":"poem"})");
   CHECK(unknown.error().at("param") == "preset");
   CHECK(unknown.error().at("code") == "invalid_param");
@@ -159,6 +165,7 @@ TEST_CASE("presets: without any, each name is refused, and the list of models ha
   const auto no = c.post("/v1/completions", R"({"prompt":"hi","preset":"fine"})");
   CHECK(no.status == 400);
   CHECK(no.error().at("param") == "preset");
+  CHECK_THAT(no.text, Catch::Contains("'fine'; there are no presets"));
   CHECK_FALSE(c.get("/v1/models").json().as_object().contains("presets"));
   server_fixture with(with_presets());
   http_client other(with.port());
