@@ -40,10 +40,13 @@ result<void> take(const char* name, const core::number_range& range, const std::
   return {};
 }
 
-result<void> check_id(const char* name, std::int64_t id, const served_model& m) {
-  if (id < 0 || id >= static_cast<std::int64_t>(m.info.vocab_size))
-    return bad_param(name, "{}: token id {} is outside the vocabulary of {} (0 to {})", name, id, m.name,
-                     m.info.vocab_size - 1);
+// `m`: null where the model is not known yet, nor what tokens it has.
+result<void> check_id(const char* name, std::int64_t id, const served_model* m) {
+  if (!m && (id < 0 || id > std::numeric_limits<token_id>::max()))
+    return bad_param(name, "{}: {} is not a token id", name, id);
+  if (m && (id < 0 || id >= static_cast<std::int64_t>(m->info.vocab_size)))
+    return bad_param(name, "{}: token id {} is outside the vocabulary of {} (0 to {})", name, id, m->name,
+                     m->info.vocab_size - 1);
   return {};
 }
 
@@ -78,15 +81,16 @@ std::uint64_t fresh_seed() {
   return low | std::uint64_t{device()} << 32;
 }
 
+// Each take_field(): `m` as for check_id().
 template <class To, class From>
 result<void> take_field(const core::sampling_field& f, const std::optional<From>& sent, To& out,
-                        const served_model&) {
+                        const served_model*) {
   return take(f.name, f.range, sent, out);
 }
 
 // A whole number, of which -1, where its range begins there, says that the field is off, as 0 does.
 result<void> take_field(const core::sampling_field& f, const std::optional<std::int64_t>& sent,
-                        std::uint32_t& out, const served_model&) {
+                        std::uint32_t& out, const served_model*) {
   if (sent != -1 || f.range.low > -1) return take(f.name, f.range, sent, out);
   out = 0;
   return {};
@@ -94,7 +98,7 @@ result<void> take_field(const core::sampling_field& f, const std::optional<std::
 
 result<void> take_field(const core::sampling_field& f,
                         const std::vector<std::pair<std::int64_t, double>>& sent,
-                        core::shared_list<std::pair<token_id, float>>& out, const served_model& m) {
+                        core::shared_list<std::pair<token_id, float>>& out, const served_model* m) {
   if (sent.size() > most_listed_tokens)
     return bad_param(f.name, "{} has {} tokens; at most {} are taken", f.name, sent.size(),
                      most_listed_tokens);
@@ -112,7 +116,7 @@ result<void> take_field(const core::sampling_field& f,
 }
 
 result<void> take_field(const core::sampling_field& f, const std::vector<std::int64_t>& sent,
-                        core::token_set& out, const served_model& m) {
+                        core::token_set& out, const served_model* m) {
   std::vector<token_id> ids;
   ids.reserve(sent.size());
   for (const std::int64_t id : sent) {
@@ -129,7 +133,7 @@ result<void> take_field(const core::sampling_field& f, const std::vector<std::in
 
 // The tokens of item `i` of bad_words.
 result<std::vector<token_id>> tokens_of(const core::sampling_field& f, std::size_t i,
-                                        const std::vector<std::int64_t>& ids, const served_model& m) {
+                                        const std::vector<std::int64_t>& ids, const served_model* m) {
   if (ids.empty()) return bad_param(f.name, "{}[{}] has no token", f.name, i);
   std::vector<token_id> out;
   for (const std::int64_t id : ids) {
@@ -142,7 +146,7 @@ result<std::vector<token_id>> tokens_of(const core::sampling_field& f, std::size
 // Where `sent` is a text, its tokens at the beginning of a text and behind a space, as in vLLM.
 result<std::vector<std::vector<token_id>>> spellings_of(
     const core::sampling_field& f, std::size_t i,
-    const std::variant<std::string, std::vector<std::int64_t>>& sent, const served_model& m) {
+    const std::variant<std::string, std::vector<std::int64_t>>& sent, const served_model* m) {
   std::vector<std::vector<token_id>> out;
   if (const auto* ids = std::get_if<std::vector<std::int64_t>>(&sent)) {
     auto tokens = tokens_of(f, i, *ids, m);
@@ -154,9 +158,10 @@ result<std::vector<std::vector<token_id>>> spellings_of(
   if (text.empty() || text.size() > longest_bad_word)
     return bad_param(f.name, "{}[{}] must have 1 to {} bytes, not {}", f.name, i, longest_bad_word,
                      text.size());
+  if (!m) return out;
   for (const std::string& spelling : {text, " " + text}) {
-    auto tokens = m.tokenizer->encode(spelling, {.add_special = false, .parse_special = false});
-    const auto known = [&](token_id id) { return id >= 0 && id < static_cast<token_id>(m.info.vocab_size); };
+    auto tokens = m->tokenizer->encode(spelling, {.add_special = false, .parse_special = false});
+    const auto known = [&](token_id id) { return id >= 0 && id < static_cast<token_id>(m->info.vocab_size); };
     if (!tokens.empty() && std::ranges::all_of(tokens, known)) out.push_back(std::move(tokens));
   }
   return out;
@@ -164,7 +169,7 @@ result<std::vector<std::vector<token_id>>> spellings_of(
 
 result<void> take_field(const core::sampling_field& f,
                         const std::vector<std::variant<std::string, std::vector<std::int64_t>>>& sent,
-                        core::shared_list<token_id>& out, const served_model& m) {
+                        core::shared_list<token_id>& out, const served_model* m) {
   if (sent.size() > most_bad_words)
     return bad_param(f.name, "{} has {} words; at most {} are taken", f.name, sent.size(), most_bad_words);
   std::vector<token_id> words;
@@ -184,7 +189,7 @@ result<void> take_field(const core::sampling_field& f,
 
 // Only checked here: take_breakers() finds them where they are needed.
 result<void> take_field(const core::sampling_field& f, const std::optional<std::vector<std::string>>& sent,
-                        std::shared_ptr<const core::dry_breakers>&, const served_model&) {
+                        std::shared_ptr<const core::dry_breakers>&, const served_model*) {
   if (!sent) return {};
   if (sent->size() > most_breakers)
     return bad_param(f.name, "{} has {} texts; at most {} are taken", f.name, sent->size(), most_breakers);
@@ -243,20 +248,24 @@ void take_neutral(core::sampling_params& s) {
   s.repetition_decay = neutral.repetition_decay;
 }
 
-result<void> take_sampling(const core::sampling_request& r, const served_model& m, core::sampling_params& s) {
-  s = m.defaults;
-  if (!r.seed) s.seed = fresh_seed();
+result<void> take_fields(const core::sampling_request& r, const served_model* m, core::sampling_params& s) {
   result<void> taken;
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto used) {
     if (taken) taken = take_field(f, r.*sent, s.*used, m);
   });
+  if (taken && s.no_repeat_ngram_size == 1)
+    return bad_param("no_repeat_ngram_size", "no_repeat_ngram_size must be 0 or at least 2, not 1");
+  return taken;
+}
+
+result<void> take_sampling(const core::sampling_request& r, const served_model& m, core::sampling_params& s) {
+  s = m.defaults;
+  if (!r.seed) s.seed = fresh_seed();
+  if (auto taken = take_fields(r, &m, s); !taken) return taken;
   if (r.top_p == 0) {  // no share at all: the likeliest token alone
     s.temperature = 0;
     s.top_p = 1;
   }
-  if (!taken) return taken;
-  if (s.no_repeat_ngram_size == 1)
-    return bad_param("no_repeat_ngram_size", "no_repeat_ngram_size must be 0 or at least 2, not 1");
   take_neutral(s);
   move_single_words(s);
   take_breakers(r, m, s);
@@ -267,7 +276,7 @@ result<void> take_stop_ids(const request& r, const served_model& m, core::job& j
   std::vector<token_id> ids;
   ids.reserve(r.stop_token_ids.size());
   for (auto id : r.stop_token_ids) {
-    if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
+    if (auto ok = check_id("stop_token_ids", id, &m); !ok) return ok;
     ids.push_back(static_cast<token_id>(id));
   }
   const core::token_set own(std::move(ids));
@@ -433,6 +442,11 @@ result<prepared_request> prepare(const request& r, const served_model& m, core::
   return out;
 }
 
+result<void> check_sampling(const core::sampling_request& r) {
+  core::sampling_params s;
+  return take_fields(r, nullptr, s);
+}
+
 core::error unwanted() { return core::make_error(core::errc::unavailable, "nobody waits for this any more"); }
 
 result<std::vector<token_id>> prompt_of(const request& r, const prepared_request& known,
@@ -452,7 +466,7 @@ result<std::vector<token_id>> prompt_of(const request& r, const prepared_request
   } else {
     ids = std::get<prompt_ids>(r.input);
     for (auto id : ids)
-      if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
+      if (auto ok = check_id(r.input_param.c_str(), id, &m); !ok) return ok.error();
   }
   if (!at.go_on()) return unwanted();
   if (ids.empty()) {
@@ -462,7 +476,7 @@ result<std::vector<token_id>> prompt_of(const request& r, const prepared_request
     ids.push_back(*m.tokenizer->bos());
   }
   for (auto id : ids)  // a tokenizer may know more ids than the model has rows for
-    if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
+    if (auto ok = check_id(r.input_param.c_str(), id, &m); !ok) return ok.error();
   return ids;
 }
 

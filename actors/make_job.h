@@ -29,6 +29,10 @@ std::chrono::local_seconds local_now();
 // constraint_store.h.
 core::result<core::job> job_without_prompt(const request& r, const served_model& m);
 
+// Checks the sampling fields of a request as far as that takes no model, which says what tokens there are.
+// Errors name the field that is wrong.
+core::result<void> check_sampling(const core::sampling_request& r);
+
 // What is known of a request's answer before its prompt is tokenised.
 struct prepared_request {
   std::optional<core::jinja::rendering> prompt;     // of a conversation whose answer has parts

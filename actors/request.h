@@ -68,6 +68,10 @@ struct request {
   std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
   std::vector<std::string> banned_strings;   // texts that the answer must not have, in letters of any case
   core::sampling_request sampling;           // how its tokens are chosen
+  std::optional<std::string> preset;         // name of what sets the other fields of `sampling` (presets.h)
+  // The fields of `sampling` that the client sent with a value that asks for nothing, such as an empty list.
+  // No preset sets them. Constants.
+  std::vector<std::string_view> sampling_left_out;
   std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything
   std::string constraint_param;              // the client's name of it, for errors
   core::grammar::forcing force = core::grammar::forcing::canonical;  // which tokens it decides

@@ -101,6 +101,7 @@ service::parts::parts(service_options o, const timekeeper& t)
       seen(o.seen),
       next_id(o.simulated ? o.simulated->next_id : random_id),
       list(o.aliases),
+      presets(std::move(o.presets)),
       shared{seen, constraints_of(o.owner)},
       control_ex(o.simulated ? place(o) : own_thread()),
       hosts(hosts_of(o, t, shared)),
@@ -216,7 +217,8 @@ core::result<> service::parts::check(arrival& a) {
   auto found = list.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
-  core::result<> fine;
+  core::result<> fine = take_preset(a.asked, presets);
+  if (!fine) return fine;
   for (const auto& place : a.model->places)
     if (fine = place->admission->check_wait(a.model->name, pool.predicted_wait()); fine) break;
   return fine;
@@ -291,6 +293,8 @@ void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a,
 }
 
 const model_aliases& service::aliases() const noexcept { return p_->list.aliases(); }
+
+const sampling_presets& service::presets() const noexcept { return p_->presets; }
 
 std::string service::model_behind(std::string_view name) const { return std::string(p_->list.behind(name)); }
 

@@ -20,6 +20,7 @@
 #include "actors/memory_plan.h"
 #include "actors/messages.h"
 #include "actors/model_orders.h"
+#include "actors/presets.h"
 #include "actors/request.h"
 #include "actors/text_pool.h"
 #include "core/error.h"
@@ -106,6 +107,7 @@ struct service_options {
   std::vector<model_spec> known_models;  // that an order may load by name; those of `models` are known, too
   model_aliases aliases;                 // none is the name of one of `models`, or has an alias as its model
   std::vector<planned_device> measured;  // devices whose memory was measured already; others are when needed
+  sampling_presets presets;              // that requests may name, whatever their model
   core::duration drain = std::chrono::seconds(30);  // of an order to unload that names no time
   text_bounds text;
   bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens
@@ -142,6 +144,8 @@ class service {
   // The names that stand for models, and the model that a name stands for: itself where it is no alias.
   const model_aliases& aliases() const noexcept;
   std::string model_behind(std::string_view name) const;
+  // What requests may name as their preset.
+  const sampling_presets& presets() const noexcept;
 
   // --- Models at run time (model_orders.h). Answers are posted to `ex` ---
 

@@ -58,6 +58,7 @@ struct service::parts {
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_list list;
+  const sampling_presets presets;
   const shared_by_owners shared;
   std::optional<exclusive_thread> control;  // outlives the hosts, which answer the model registry there
   const executor control_ex;

@@ -36,6 +36,7 @@ void service::tokenize(std::string model, std::string text, bool add_special, ex
 void service::count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done,
                            const text_client& from) {
   using count = core::result<std::uint32_t>;
+  if (auto known = take_preset(r, p_->presets); !known) return post_call(ex, done, count(known.error()));
   struct held_request {
     request asked;
     core::memory_hold memory;

@@ -27,6 +27,7 @@
 #include "net/access/origin.h"
 #include "net/memory_returner.h"
 #include "net/metrics/resident.h"
+#include "net/preset_files.h"
 #include "net/server.h"
 
 namespace weir::apps {
@@ -255,7 +256,8 @@ int run(const serve_options& o) {
   if (key_source.is_named()) keys = key_source.read();
   auto secret = read_token_secret(o.server.token_secret_file);
   auto origins = net::parse_origins(o.server.allow_origin);
-  for (const auto& e : {service.error(), keys.error(), secret.error(), origins.error()})
+  auto presets = net::read_presets(o.server.preset);
+  for (const auto& e : {service.error(), keys.error(), secret.error(), origins.error(), presets.error()})
     if (!e.message.empty()) {
       std::cerr << e.message << '\n';
       return exit_of(e);
@@ -271,6 +273,7 @@ int run(const serve_options& o) {
     return exit_of(ok.error());
   }
   service->drain = o.server.drain;
+  service->presets = std::move(*presets);
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};

@@ -100,6 +100,7 @@ struct listener_settings {
 struct server_settings : listener_settings {
   std::uint32_t io_threads = 1;
   std::uint32_t replicas = 1;
+  std::vector<std::string> preset;
   queue_settings queue;
   std::string api_key_file;
   std::string token_secret_file;
@@ -346,6 +347,11 @@ void visit_settings(server_settings& s, V&& v) {
                         s.models_dir);
   in_group("Models", v)(
       {"alias", "another name for a model, by which clients may call it; repeatable", "NAME=MODEL"}, s.alias);
+  in_group("Models", v)({"preset",
+                         "sampling fields under a name, which requests take by `preset`: the file is an "
+                         "object of a request's sampling fields; repeatable",
+                         "NAME=FILE"},
+                        s.preset);
   visit_settings(s.queue, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   network(

@@ -79,6 +79,20 @@ reply list_reply(std::string before, std::size_t n, body_parts::item item, std::
   return r;
 }
 
+// What ends the list: the names of the presets, where there are any.
+std::string end_of_list(const actors::sampling_presets& presets) {
+  std::string out = "]";
+  if (!presets.empty()) {
+    out += R"(,"presets":[)";
+    for (const auto& [name, fields] : presets) {
+      if (!out.ends_with('[')) out += ',';
+      append_json_string(out, name);
+    }
+    out += ']';
+  }
+  return out + "}";
+}
+
 }  // namespace
 
 reply no_such_model(const std::string& name) {
@@ -93,7 +107,8 @@ bool is_known_model(hub& h, const std::string& name) {
 reply list_models(hub& h, const bearer& from) {
   const auto shown = std::make_shared<const shown_models>(h, from);
   const auto item = [shown](std::string& out, std::size_t i) { shown->append(out, i); };
-  return list_reply(R"({"object":"list","data":[)", shown->all.size(), item, "]}");
+  return list_reply(R"({"object":"list","data":[)", shown->all.size(), item,
+                    end_of_list(h.server().service.presets()));
 }
 
 reply show_model(hub& h, const std::string& name, const bearer& from) {

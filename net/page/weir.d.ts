@@ -17,6 +17,8 @@ export interface Message {
 export interface Request {
   input: string | Message[] | number[];
   model?: string;
+  /** The name of a preset of the server, which sets the sampling fields that are not here. */
+  preset?: string;
   max_tokens?: number;
   temperature?: number;
   top_p?: number;

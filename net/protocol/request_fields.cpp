@@ -220,6 +220,7 @@ struct field {
 
 constexpr field fields[] = {
     {"model", store<read_string, &request::model>},
+    {"preset", store<read_string, &request::preset>},
     {"max_tokens", store_max_tokens},
     {"min_tokens", store<read_integer, &request::min_tokens>},
     {"max_repeats", store<read_integer, &request::max_repeats>},
@@ -280,35 +281,6 @@ core::result<json::value> usual_form(std::string_view name, const json::value& v
   auto ids = read_listed_ids(name, v.get_string());
   if (!ids) return ids.error();
   return json::value(std::move(*ids));
-}
-
-// Stores the value of a sampling field in `r`. False: no sampling field has this name. Error: another name of
-// the field has another value.
-core::result<bool> read_sampling_field(std::string_view name, const json::value& sent_value,
-                                       core::sampling_request& r) {
-  const auto alias = std::ranges::find(sampling_aliases, name, [](const auto& a) { return a.first; });
-  const std::string_view own = alias == std::end(sampling_aliases) ? name : alias->second;
-  json::value other;
-  if (has_other_form(name)) {
-    auto read = usual_form(name, sent_value);
-    if (!read) return read.error();
-    other = std::move(*read);
-  }
-  const json::value& v = has_other_form(name) ? other : sent_value;
-  core::result<bool> known = false;
-  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
-    if (own != f.name) return;
-    known = true;
-    if (v.is_null()) return;
-    const auto before = r.*sent;
-    if (f.needs_items && v.is_array() && v.get_array().empty())
-      known = wrong(name, fmt::format("{} is empty: no token could be drawn", name));
-    else if (auto read = store_sampling(name, v, r.*sent); !read)
-      known = read.error();
-    else if (before != decltype(before)() && before != r.*sent)
-      known = wrong(name, fmt::format("{} is there under two names, with different values", f.name));
-  });
-  return known;
 }
 
 // Checks the content of a message: a string, or a list of text parts as in OpenAI's API.
@@ -418,8 +390,37 @@ core::error unknown_field(std::string_view name) {
   return core::bad_param(shown, "unknown field '{}'", shown);
 }
 
+core::result<bool> read_sampling_field(std::string_view name, const json::value& sent_value, request& r) {
+  const auto alias = std::ranges::find(sampling_aliases, name, [](const auto& a) { return a.first; });
+  const std::string_view own = alias == std::end(sampling_aliases) ? name : alias->second;
+  json::value other;
+  if (has_other_form(name)) {
+    auto read = usual_form(name, sent_value);
+    if (!read) return read.error();
+    other = std::move(*read);
+  }
+  const json::value& v = has_other_form(name) ? other : sent_value;
+  core::result<bool> known = false;
+  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
+    if (own != f.name) return;
+    known = true;
+    if (v.is_null()) return;
+    auto& to = r.sampling.*sent;
+    const auto before = to;
+    if (f.needs_items && v.is_array() && v.get_array().empty())
+      known = wrong(name, fmt::format("{} is empty: no token could be drawn", name));
+    else if (auto read = store_sampling(name, v, to); !read)
+      known = read.error();
+    else if (before != decltype(before)() && before != to)
+      known = wrong(name, fmt::format("{} is there under two names, with different values", f.name));
+    else if (to == decltype(before)())
+      r.sampling_left_out.push_back(f.name);
+  });
+  return known;
+}
+
 core::result<bool> read_request_field(std::string_view name, const json::value& v, request& r) {
-  if (auto known = read_sampling_field(name, v, r.sampling); !known || *known) return known;
+  if (auto known = read_sampling_field(name, v, r); !known || *known) return known;
   for (const field& f : fields) {
     if (f.name != name) continue;
     if (v.is_null()) return true;

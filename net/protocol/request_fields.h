@@ -30,6 +30,10 @@ core::error unknown_field(std::string_view name);  // invalid_param
 // value would change something.
 core::result<bool> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
+// The same for the sampling fields, with their other names, alone. Error, too: another name of the field has
+// another value.
+core::result<bool> read_sampling_field(std::string_view name, const json::value& v, actors::request& r);
+
 // Reads a list of messages: objects with a string `role` and a `content`, which is a string or a list of text
 // parts, and null or missing only beside `tool_calls`. All other members go to the model's chat template,
 // which is given all of this in the forms that it reads (core/text/chat/message_forms.h), older and other

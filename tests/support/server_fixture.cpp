@@ -14,6 +14,7 @@ server_fixture::server_fixture(server_options o) : io(o.shards, seen) {
   s.owner = o.owner;
   s.owner.device = computes ? "reference" : "sim";
   s.share_prefixes = o.share_prefixes;
+  s.presets = std::move(o.presets);
   service = std::make_unique<actors::service>(std::move(s), clock);
   std::promise<core::result<>> loaded;
   service->load({}, io.at(0), [&](core::result<> r) { loaded.set_value(std::move(r)); });

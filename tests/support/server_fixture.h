@@ -19,6 +19,7 @@ struct server_options {
   net::server_options net;
   std::size_t shards = 2;
   bool share_prefixes = false;
+  actors::sampling_presets presets;
 };
 
 // Options with which a long job takes long: for tests that end the job.

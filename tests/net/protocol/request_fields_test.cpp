@@ -110,6 +110,23 @@ TEST_CASE("request fields: fields of the template with a wrong value are refused
   for (const auto& r : rows) refused(r.fields, hi, r.param, r.says);
 }
 
+TEST_CASE("request fields: a preset's name, and what it shall not set") {
+  const std::string fields =
+      R"(,"preset":"story","logit_bias":{},"seed":-1,"bad_words":[],"top_k":null,"min_p":0,"typical":0.5)";
+  for (const auto& r : {over_http(fields, hi), over_socket(fields, hi)}) {
+    REQUIRE(r.has_value());
+    CHECK(r->preset == "story");
+    CHECK(r->sampling_left_out == std::vector<std::string_view>{"logit_bias", "seed", "bad_words"});
+    CHECK(r->sampling.min_p == 0);
+    CHECK(r->sampling.typical_p == 0.5);
+  }
+  for (const auto& r : {over_http(R"(,"preset":null)", hi), over_socket("", hi)}) {
+    REQUIRE(r.has_value());
+    CHECK_FALSE(r->preset.has_value());
+  }
+  refused(R"(,"preset":7)", hi, "preset", "preset must be a string");
+}
+
 TEST_CASE("request fields: how reasoning is shown, and how long it may be") {
   const auto both = [](const std::string& fields, auto check) {
     for (const auto& r : {over_http(fields, hi), over_socket(fields, hi)}) {
