@@ -92,6 +92,17 @@ struct draw_numbers {
   double uniform = 0;               // the random number of this draw, in [0, 1)
 };
 
+// The parameters of the steps of core/sample/cuts.h, which few draws have. The defaults are neutral. A
+// backend may copy this struct to its device as it is.
+struct rare_numbers {
+  float top_n_sigma = 0, dynatemp_range = 0, dynatemp_exponent = 1, smoothing_factor = 0, smoothing_curve = 1;
+  float top_a = 0, typical_p = 1, tfs = 1;
+  float xtc_threshold = -1;  // negative: XTC is not done in this draw
+  std::uint32_t mirostat_mode = 0;
+  std::uint32_t temperature_last = 0;  // 1: temperature comes behind the cuts
+  double mu = 0;                       // of mirostat
+};
+
 // One token to be drawn from a row of logits. The steps of a draw and their order are those of
 // core/sample/steps.h.
 struct decoder_draw : draw_numbers {
@@ -108,6 +119,7 @@ struct decoder_draw : draw_numbers {
   std::span<const std::int32_t> masked;  // ids that cannot be drawn
   // The tokens that can be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all can.
   std::span<const std::uint32_t> allowed;
+  std::optional<rare_numbers> rare;  // REQUIRES: where it is there, temperature > 0
 };
 
 enum class draw_state : std::int32_t {
@@ -120,6 +132,7 @@ enum class draw_state : std::int32_t {
 struct decoder_result {
   std::int32_t id = -1;
   draw_state state = draw_state::fault;
+  float surprise = 0;  // of a draw with mirostat: -log2 of the probability with which the token was drawn
 };
 
 // One piece of a step (a product, attention), measured alone: its rows, the time it took, and the bytes and

@@ -4,6 +4,28 @@
 #include "core/sample/pipeline.h"
 
 namespace weir::core {
+namespace {
+
+void put_rare(const draw& d, kernels::rare_numbers& o) {
+  const sampling_params& p = d.from->params();
+  o.top_n_sigma = p.top_n_sigma;
+  o.dynatemp_range = p.dynatemp_range;
+  o.dynatemp_exponent = p.dynatemp_exponent;
+  o.smoothing_factor = p.smoothing_factor;
+  o.smoothing_curve = p.smoothing_curve;
+  o.top_a = p.top_a;
+  o.typical_p = p.typical_p;
+  o.tfs = p.tfs;
+  o.mirostat_mode = p.mirostat_mode;
+  o.temperature_last = p.temperature_last ? 1 : 0;
+  o.mu = d.from->mu();
+  if (p.xtc_probability == 0) return;
+  draw_site coin = d.from->site_of(d.position);
+  coin.draw = 1;
+  if (uniform(p.seed, coin) < static_cast<double>(p.xtc_probability)) o.xtc_threshold = p.xtc_threshold;
+}
+
+}  // namespace
 
 // Field by field into its place: copying what was just written stalls the processor.
 void device_draws::put(const draw& d) {
@@ -21,6 +43,7 @@ void device_draws::put(const draw& d) {
   o.allowed_words = static_cast<std::uint32_t>(d.allowed.size());
   o.allowed = d.allowed;
   if (p.temperature > 0) o.uniform = uniform(p.seed, d.from->site_of(d.position));
+  if (p.temperature > 0 && d.from->rare_cuts()) put_rare(d, o.rare.emplace());
   if (!d.from->changes_logits()) return;
   const token_counts& seen = d.from->seen();
   seen.append_to(seen_);
@@ -52,7 +75,8 @@ bool device_draws::collect(kernels::decoder& on, std::span<drawn> out) {
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = {.id = results_[i].id,
               .fault = results_[i].state == kernels::draw_state::fault,
-              .nothing_left = results_[i].state == kernels::draw_state::nothing_left};
+              .nothing_left = results_[i].state == kernels::draw_state::nothing_left,
+              .surprise = results_[i].surprise};
   return true;
 }
 

@@ -108,6 +108,11 @@ class sampler {
     return bans_ || attempt_ > 0 ? std::span<const token_id>(banned_) : fixed_bans();
   }
 
+  // Whether pick() does a step of core/sample/cuts.h, and mirostat's mu for the next draw; for models that
+  // draw elsewhere.
+  bool rare_cuts() const noexcept { return rare_cuts_; }
+  double mu() const noexcept { return mu_; }
+
   // limits::prompt, for models that answer by it. Here and not in the draws: a step would write it for every
   // sequence, and next to no model reads it.
   std::span<const token_id> prompt() const noexcept { return prompt_; }

@@ -53,7 +53,7 @@ TEST_CASE("cuda: logprobs are the float64 log-softmax of the row, and the likeli
   std::mt19937 r(5);
   constexpr std::uint32_t count = 24;
   const pinned<draw_order> orders(count);
-  const pinned<decoder_result> results(count);
+  const pinned<draw_result> results(count);
   const pinned<draw_logprobs> logprobs(count);
   const tests::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(count));
   for (const std::uint32_t vocab : {1u, 2u, 19u, 21u, 512u, 5000u, 32003u, 128256u}) {
@@ -103,7 +103,7 @@ TEST_CASE("cuda: logprobs are of the row before penalties, biases and masks, and
   }
   const tests::on_device<float> logits(*d, rows);
   const pinned<draw_order> orders(count);
-  const pinned<decoder_result> results(count);
+  const pinned<draw_result> results(count);
   const pinned<draw_logprobs> logprobs(count);
   const tests::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(count));
   std::vector<std::uint32_t> words;
@@ -152,7 +152,7 @@ TEST_CASE("cuda: a draw that is a fault tells no logprobs") {
   rows[17] = NAN;
   const tests::on_device<float> logits(*d, rows);
   const pinned<draw_order> orders(2);
-  const pinned<decoder_result> results(2);
+  const pinned<draw_result> results(2);
   const pinned<draw_logprobs> logprobs(2);
   const tests::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(2));
   for (std::uint32_t i = 0; i < 2; ++i) orders[i] = order_of(i, 5, 1, 0.5);

@@ -18,18 +18,26 @@ std::size_t words_of(const decoder_draw& w) {
   return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size() + w.allowed.size();
 }
 
+// Rare draws of one launch. More would not be faster: each has a whole block, and there is one block for
+// each multiprocessor.
+constexpr std::size_t most_rare_rows = 128;
+
 constexpr auto not_drawn = static_cast<draw_state>(-1);  // the state of a result that has not arrived
 
 }  // namespace
 
 bool draw_launcher::reserve(std::uint32_t draws, std::uint32_t vocab) {
-  const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(decoder_result),
-                    orders = draws * sizeof(draw_order), logprobs = draws * sizeof(draw_logprobs);
+  const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(draw_result),
+                    orders = draws * sizeof(draw_order), logprobs = draws * sizeof(draw_logprobs),
+                    rares = draws * sizeof(rare_order), surprises = draws * sizeof(float);
   orders_.reserve(orders);
+  rares_.reserve(rares);
+  surprises_.reserve(surprises, true);
   const bool moved = along_.reserve(orders) | results_.reserve(results, true) |
                      logprobs_.reserve(logprobs, true) | ids_.reserve(ids, true);
   has_room_ = reserve_words(draw_words(draws, vocab)) && orders_.holds(orders) && along_.holds(orders) &&
-              results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids);
+              results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids) &&
+              rares_.holds(rares) && surprises_.holds(surprises);
   return moved;
 }
 
@@ -44,9 +52,22 @@ bool draw_launcher::reserve_words(std::size_t words) {
   return there;
 }
 
-// If no draw has lists, all draws wait for a step. Otherwise all are launched: at once where their lists fit
+bool draw_launcher::reserve_rare(std::size_t draws, std::uint32_t vocab) {
+  const std::size_t row = rare_room(vocab) * sizeof(float);
+  for (std::size_t rows = std::min(draws, most_rare_rows); rows > rows_at_once_; rows /= 2) {
+    rare_room_.reserve(rows * row);
+    rows_at_once_ = rare_room_.holds(rows * row) ? rows : 0;  // 0: the old memory is freed
+  }
+  return rows_at_once_ > 0;
+}
+
+// If no draw has lists, and none is a rare one, all draws wait for a step. Otherwise all are launched: at once where their lists fit
 // into the reserved memory, which is nearly always so, else in several batches, one after another.
 bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
+  const auto rare = static_cast<std::size_t>(
+      std::ranges::count_if(draws, [](const decoder_draw& w) { return w.rare.has_value(); }));
+  if (rare > 0 && !reserve_rare(rare, vocab)) return false;
+  rare_ = 0;
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
     for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next)
@@ -57,22 +78,25 @@ bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, st
     }
     const std::size_t count = next - first;
     if (first > 0) d_.sync();  // the new lists overwrite those of the batch before
-    const bool waits = words == 0 && count == draws.size();
-    write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first,
-          results_.as<decoder_result>() + first);
+    const bool waits = words == 0 && count == draws.size() && rare == 0;
+    const std::size_t rare_before = rare_;
+    write(draws.subspan(first, count), first, (waits ? along_ : orders_).as<draw_order>() + first);
     if (waits) {
       waiting_ = static_cast<std::uint32_t>(count);
       break;
     }
-    WEIR_CUDA(d_, cudaMemcpyAsync(words_.as<void>(), words_host_.as<void>(), words * 4,
-                                  cudaMemcpyHostToDevice, d_.stream));
-    sample(first, count, logits, vocab);
+    if (words > 0)
+      WEIR_CUDA(d_, cudaMemcpyAsync(words_.as<void>(), words_host_.as<void>(), words * 4,
+                                    cudaMemcpyHostToDevice, d_.stream));
+    if (rare_ - rare_before < count) sample(first, count, logits, vocab);
+    sample_rare(rare_before, logits, vocab);
     first = next;
   }
   return !d_.failed();
 }
 
-void draw_launcher::write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results) {
+void draw_launcher::write(std::span<const decoder_draw> draws, std::size_t first, draw_order* to) {
+  auto* result = results_.as<draw_result>() + first;
   auto* word = words_host_.as<std::uint32_t>();
   std::uint32_t at = 0;
   for (const decoder_draw& w : draws) {
@@ -93,7 +117,15 @@ void draw_launcher::write(std::span<const decoder_draw> draws, draw_order* to, d
     for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
     std::ranges::copy(w.allowed, word + at);
     at += static_cast<std::uint32_t>(w.allowed.size());
-    (results++)->state = not_drawn;
+    (result++)->state = not_drawn;
+    const std::size_t place = first++;
+    surprises_.as<float>()[place] = 0;
+    if (!w.rare) continue;
+    rare_order& r = rares_.as<rare_order>()[rare_++];
+    static_cast<draw_order&>(r) = o;
+    r.rare = *w.rare;
+    r.place = static_cast<std::uint32_t>(place);
+    o.row = no_draw;
   }
 }
 
@@ -106,8 +138,17 @@ void draw_launcher::start(float* logits, std::uint32_t vocab) {
 void draw_launcher::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
   sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count),
               words_.as<std::uint32_t>(), saved_.as<float>(), logits, vocab,
-              results_.as<decoder_result>() + first, logprobs_.as<draw_logprobs>() + first,
+              results_.as<draw_result>() + first, logprobs_.as<draw_logprobs>() + first,
               ids_.as<std::int32_t>() + first);
+}
+
+void draw_launcher::sample_rare(std::size_t first, const float* logits, std::uint32_t vocab) {
+  for (; first < rare_; first += rows_at_once_)
+    sample_rare_rows(d_, rares_.as<rare_order>() + first,
+                     static_cast<std::uint32_t>(std::min(rows_at_once_, rare_ - first)),
+                     words_.as<std::uint32_t>(), saved_.as<float>(), logits, vocab, rare_room_.as<float>(),
+                     results_.as<draw_result>(), surprises_.as<float>(), logprobs_.as<draw_logprobs>(),
+                     ids_.as<std::int32_t>());
 }
 
 void draw_launcher::go_along(std::uint32_t most) {
@@ -117,17 +158,17 @@ void draw_launcher::go_along(std::uint32_t most) {
 
 void draw_launcher::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
   sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab,
-              results_.as<decoder_result>(), logprobs_.as<draw_logprobs>(), ids_.as<std::int32_t>());
+              results_.as<draw_result>(), logprobs_.as<draw_logprobs>(), ids_.as<std::int32_t>());
 }
 
 bool draw_launcher::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {
   start(logits, vocab);
   if (d_.failed()) return false;
-  auto* results = results_.as<decoder_result>();
+  auto* results = results_.as<draw_result>();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::atomic_ref state(results[i].state);
     if (!spin_until(d_, [&] { return state.load(std::memory_order_acquire) != not_drawn; })) return false;
-    out[i] = results[i];
+    out[i] = {results[i].id, results[i].state, surprises_.as<float>()[i]};
   }
   return true;
 }

@@ -9,7 +9,8 @@
 // launch them. They wait for the next step and run inside its launch, where that step is of the kind that is
 // replayed as a graph (step_rows.h); this saves a launch. If the next step is of another kind, start()
 // launches them in front of it; if no step comes, collect() launches them. Where some draw changes logits,
-// begin() launches all of them.
+// begin() launches all of them. So it does where some draw is a rare one (decoder_draw::rare): those have a
+// kernel of their own (rare.h), behind the kernel of the others.
 //
 // Orders of waiting draws have a buffer of their own (along_), because a replayed step always reads its
 // orders at that address. Where nothing waited, the orders there say `no_draw`.
@@ -18,7 +19,7 @@
 #pragma once
 
 #include "kernels/cuda/device/grown.h"
-#include "kernels/cuda/draws/sample.h"
+#include "kernels/cuda/draws/rare.h"
 #include "kernels/decoder.h"
 
 namespace weir::kernels::cuda {
@@ -34,7 +35,10 @@ class draw_launcher {
         saved_(d),
         results_(d, true),
         logprobs_(d, true),
-        ids_(d) {}
+        ids_(d),
+        rares_(d, true),
+        surprises_(d, true),
+        rare_room_(d) {}
   draw_launcher(const draw_launcher&) = delete;
 
   // Reserves memory for `draws` draws from rows of `vocab` logits. Results and ids of the last draws are
@@ -86,12 +90,20 @@ class draw_launcher {
   // Makes words_, words_host_ and saved_ hold `words` words of 4 bytes. False: memory is short.
   bool reserve_words(std::size_t words);
 
-  // Writes an order for each draw to `to`, the lists of the draws to words_host_, and «not drawn yet» to
-  // `results`.
-  void write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results);
+  // Writes an order for each of `draws`, of which the first is draw `first` of a begin(), to `to`, the lists of
+  // the draws to words_host_, and «not drawn yet» to their results. The orders of rare draws go to the end of
+  // rares_, and `to` gets no_draw for them.
+  void write(std::span<const decoder_draw> draws, std::size_t first, draw_order* to);
 
   // Launches the draws of orders_[first .. first + count).
   void sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab);
+
+  // Launches the rare draws of rares_[first .. rare_), as many at once as there is room for.
+  void sample_rare(std::size_t first, const float* logits, std::uint32_t vocab);
+
+  // Makes rare_room_ hold the rows of up to `draws` rare draws. Where memory is short for all of them, it holds
+  // fewer. False: not one.
+  bool reserve_rare(std::size_t draws, std::uint32_t vocab);
 
   device& d_;
   // orders_: [draws] draw_order in pinned memory, of draws with a launch of their own. along_: the same, of
@@ -99,9 +111,14 @@ class draw_launcher {
   grown orders_, along_;
   // words_: the draws' lists on the device (draw_order::lists_at). words_host_: the same in pinned memory.
   // saved_: one float for each word, on the device; logits that a draw has changed, as they were before.
-  // results_: [draws] decoder_result in pinned memory. logprobs_: [draws] draw_logprobs in pinned memory.
+  // results_: [draws] draw_result in pinned memory. logprobs_: [draws] draw_logprobs in pinned memory.
   // ids_: [draws] int32 on the device.
   grown words_, words_host_, saved_, results_, logprobs_, ids_;
+  // rares_: [draws] rare_order in pinned memory; the first rare_ of them are those of the last begin().
+  // surprises_: [draws] floats in pinned memory. rare_room_: [rows_at_once_, rare_room(vocab)] floats on the
+  // device.
+  grown rares_, surprises_, rare_room_;
+  std::size_t rare_ = 0, rows_at_once_ = 0;
   std::uint32_t waiting_ = 0;
   std::size_t most_words_ = 0;  // how many words words_, words_host_ and saved_ hold
   bool has_room_ = false;

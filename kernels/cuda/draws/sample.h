@@ -23,6 +23,12 @@ struct alignas(64) draw_order : draw_numbers {
   __host__ __device__ std::uint32_t allowed_at() const { return masked_at() + masked; }
 };
 
+// What a block writes to memory of the host: a decoder_result without the surprise.
+struct alignas(8) draw_result {
+  std::int32_t id = -1;
+  draw_state state = draw_state::fault;
+};
+
 // Launches `count` draws as one kernel, which starts when everything before it on the stream has ended.
 //   draws     [count], pinned memory; each order is read before the result of its draw is written
 //   words     the draws' lists, on the device; null where no draw has any
@@ -33,7 +39,7 @@ struct alignas(64) draw_order : draw_numbers {
 //   logprobs  [count], pinned memory; those of draws that ask and give a token, written before their results
 //   ids       [count], on the device: the drawn tokens; 0 where the draw gives none
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
+                 float* saved, float* logits, std::uint32_t vocab, draw_result* out,
                  draw_logprobs* logprobs, std::int32_t* ids);
 
 }  // namespace weir::kernels::cuda

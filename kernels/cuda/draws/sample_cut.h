@@ -51,6 +51,10 @@ struct kept {
   u64 edge;
   allowed_tokens allowed;
 
+  static constexpr bool fine_sums = false;  // as find_bin() has it
+
+  __device__ float logit(std::uint32_t i) const { return logits[i]; }
+  __device__ float weight_by(u64 key) const { return weight_of(logit_of(key), top, temperature); }
   __device__ float weight(std::uint32_t i) const {
     const float w = weight_of(logits[i], top, temperature);
     const bool in = w >= least && (edge == 0 || key_of(logits[i], i) >= edge) && allowed.has(i);
@@ -94,28 +98,36 @@ struct binning {
 
 // Finds the bin in which the running count of kept tokens (`by_rank`) or the running sum of their weights
 // reaches `wanted`; the running value begins at `above`. Sets s.bin to the bin, and s.above to the running
-// value before it.
-inline __device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, double wanted,
+// value before it. Weights are summed in units of 2^-28, with Kept::fine_sums in units of 2^-42.
+template <class Kept>
+__device__ void find_bin(const Kept& k, const binning& bin_of, bool by_rank, double wanted,
                                 double above, std::uint32_t vocab, room& s) {
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < bins; i += threads) s.counts[i] = s.low[i] = s.high[i] = 0;
+  [[maybe_unused]] auto* lowest = reinterpret_cast<std::uint32_t*>(s.candidates);  // units of 2^-42
+  for (int i = static_cast<int>(threadIdx.x); i < bins; i += threads) {
+    s.counts[i] = s.low[i] = s.high[i] = 0;
+    if constexpr (Kept::fine_sums) lowest[i] = 0;
+  }
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
     const float w = k.weight(i);
-    const int bin = w > 0 ? bin_of(k.logits[i]) : -1;
+    const int bin = w > 0 ? bin_of(k.logit(i)) : -1;
     if (bin < 0) continue;
     atomicAdd(&s.counts[bin], 1u);
     if (by_rank) continue;
     const auto units = static_cast<std::uint32_t>(w * 0x1p28f);
     atomicAdd(&s.low[bin], units & 0x3fffu);
     atomicAdd(&s.high[bin], units >> 14);
+    if constexpr (Kept::fine_sums)
+      atomicAdd(&lowest[bin], static_cast<std::uint32_t>((w * 0x1p28f - static_cast<float>(units)) * 16384));
   }
   __syncthreads();
   if (threadIdx.x == 0) {
     s.bin = -1;
     for (int b = 0; b < bins; ++b) {
       if (s.counts[b] == 0) continue;
-      const double more = by_rank ? s.counts[b] : (s.high[b] * 16384.0 + s.low[b]) * 0x1p-28;
+      double more = by_rank ? s.counts[b] : (s.high[b] * 16384.0 + s.low[b]) * 0x1p-28;
+      if constexpr (Kept::fine_sums) more += by_rank ? 0.0 : lowest[b] * 0x1p-42;
       s.bin = b;
       s.above = above;
       if (above + more >= wanted) break;
@@ -128,8 +140,8 @@ inline __device__ void find_bin(const kept& k, const binning& bin_of, bool by_ra
 // The key that find_edge() looks for, where more tokens have nearly the same logit than are sorted: digit by
 // digit of 8 bits, the highest digit first. `among` selects the logits in question; `above` is the running
 // value before all of them.
-template <class Among>
-__device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, double above,
+template <class Kept, class Among>
+__device__ u64 find_edge_by_digits(const Kept& k, bool by_rank, double wanted, double above,
                                    std::uint32_t vocab, const Among& among, room& s) {
   constexpr int digits = 256;
   // Counts, or weights in units of 2^-44: sums of integers do not depend on the order.
@@ -141,8 +153,8 @@ __device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, d
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
       const float w = k.weight(i);
-      if (w == 0 || !among(k.logits[i])) continue;
-      const u64 key = key_of(k.logits[i], i);
+      if (w == 0 || !among(k.logit(i))) continue;
+      const u64 key = key_of(k.logit(i), i);
       if (shift < 56 && key >> (shift + 8) != edge) continue;
       const int digit = static_cast<int>(key >> shift & (digits - 1));
       atomicAdd(&s.counts[digit], 1u);
@@ -168,7 +180,8 @@ __device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, d
 
 // The key of the last token that a cut keeps, among the tokens that are kept so far: the token of rank
 // `wanted` (`by_rank`), or the first one at which the running sum of weights, best first, reaches `wanted`.
-inline __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32_t vocab, room& s) {
+template <class Kept>
+__device__ u64 find_edge(const Kept& k, bool by_rank, double wanted, std::uint32_t vocab, room& s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const binning all{k.top, -1};
   find_bin(k, all, by_rank, wanted, 0, vocab, s);
@@ -183,11 +196,11 @@ inline __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std:
   for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
     const float w = k.weight(i);
     if (w == 0) continue;
-    const int here = fine(k.logits[i]);
-    if (here >= 0 ? here < bin : all(k.logits[i]) < coarse) above += by_rank ? 1.0 : w;
+    const int here = fine(k.logit(i));
+    if (here >= 0 ? here < bin : all(k.logit(i)) < coarse) above += by_rank ? 1.0 : w;
     if (here != bin) continue;
     const std::uint32_t at = atomicAdd(&s.found, 1u);
-    if (at < most_candidates) s.candidates[at] = key_of(k.logits[i], i);
+    if (at < most_candidates) s.candidates[at] = key_of(k.logit(i), i);
   }
   above = block_total(above, s);
   const int found = static_cast<int>(s.found);
@@ -199,7 +212,7 @@ inline __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std:
   sort_descending(s.candidates, size);
   if (threadIdx.x < 32) {
     const auto weight = [&](int i) {
-      return by_rank ? 1.0f : weight_of(logit_of(s.candidates[i]), k.top, k.temperature);
+      return by_rank ? 1.0f : k.weight_by(s.candidates[i]);
     };
     const int at = first_beyond<true>(found, wanted, above, lane, weight);
     if (lane == 0) s.edge = s.candidates[at < 0 ? 0 : at];
