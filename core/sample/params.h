@@ -10,8 +10,9 @@
 //   core/model/device_draws.cpp   its copy into kernels::draw_numbers
 //   kernels/decoder.h             a member of draw_numbers
 //   kernels/cuda/draws/sample.cu  what it does on a device, and the new size of draw_order
-// A field that no device draws by has .host_only in its row of visit_rare_sampling() instead of the last
-// three. A cut of this kind is in core/sample/cuts.h. A field with a step of its own, beside those groups,
+// A cut that few requests ask for is in core/sample/cuts.h instead, its member in rare_numbers, and its step
+// in kernels/cuda/draws/rare_cuts.h. A field that no device draws by has .host_only in its row of
+// visit_rare_sampling() instead of the last three. A field with a step of its own, beside those groups,
 // has a place in core/sample/pipeline.h and .cpp, too. Two things beside that: if net/protocol/planned.h has
 // a row for the name, the row is deleted; and programs that embed weir have the field once <weir/engine.hpp>
 // declares it.
@@ -132,17 +133,17 @@ void visit_rare_sampling(V& v) {
   v({.name = "disallow_tokens"}, &sent::disallow_tokens, &used::disallow_tokens);
   v({.name = "allowed_token_ids", .host_only = true, .needs_items = true}, &sent::allowed_token_ids,
     &used::allowed_token_ids);
-  v({.name = "top_n_sigma", .range = {-1, 100}, .host_only = true}, &sent::top_n_sigma, &used::top_n_sigma);
-  v({.name = "top_a", .range = {0, 1}, .host_only = true}, &sent::top_a, &used::top_a);
-  v({.name = "typical_p", .range = {0, 1}, .host_only = true}, &sent::typical_p, &used::typical_p);
-  v({.name = "tfs", .range = {0, 1}, .host_only = true}, &sent::tfs, &used::tfs);
-  v({.name = "xtc_probability", .range = {0, 1}, .host_only = true}, &sent::xtc_probability,
+  v({.name = "top_n_sigma", .range = {-1, 100}}, &sent::top_n_sigma, &used::top_n_sigma);
+  v({.name = "top_a", .range = {0, 1}}, &sent::top_a, &used::top_a);
+  v({.name = "typical_p", .range = {0, 1}}, &sent::typical_p, &used::typical_p);
+  v({.name = "tfs", .range = {0, 1}}, &sent::tfs, &used::tfs);
+  v({.name = "xtc_probability", .range = {0, 1}}, &sent::xtc_probability,
     &used::xtc_probability);
   v({.name = "xtc_threshold", .range = {0, 1}}, &sent::xtc_threshold, &used::xtc_threshold);
-  v({.name = "dynatemp_range", .range = {0, 2}, .host_only = true}, &sent::dynatemp_range,
+  v({.name = "dynatemp_range", .range = {0, 2}}, &sent::dynatemp_range,
     &used::dynatemp_range);
   v({.name = "dynatemp_exponent", .range = {0.01, 10}}, &sent::dynatemp_exponent, &used::dynatemp_exponent);
-  v({.name = "smoothing_factor", .range = {0, 10}, .host_only = true}, &sent::smoothing_factor,
+  v({.name = "smoothing_factor", .range = {0, 10}}, &sent::smoothing_factor,
     &used::smoothing_factor);
   v({.name = "smoothing_curve", .range = {1, 10}}, &sent::smoothing_curve, &used::smoothing_curve);
   v({.name = "no_repeat_ngram_size", .range = {0, 1000}, .host_only = true}, &sent::no_repeat_ngram_size,
@@ -155,11 +156,11 @@ void visit_rare_sampling(V& v) {
     &used::dry_allowed_length);
   v({.name = "dry_range", .range = {-1, 1 << 30}}, &sent::dry_range, &used::dry_range);
   v({.name = "dry_sequence_breakers"}, &sent::dry_sequence_breakers, &used::dry_sequence_breakers);
-  v({.name = "mirostat_mode", .range = {0, 2}, .host_only = true}, &sent::mirostat_mode,
+  v({.name = "mirostat_mode", .range = {0, 2}}, &sent::mirostat_mode,
     &used::mirostat_mode);
   v({.name = "mirostat_tau", .range = {0, 20}}, &sent::mirostat_tau, &used::mirostat_tau);
   v({.name = "mirostat_eta", .range = {0, 1}}, &sent::mirostat_eta, &used::mirostat_eta);
-  v({.name = "temperature_last", .host_only = true}, &sent::temperature_last, &used::temperature_last);
+  v({.name = "temperature_last"}, &sent::temperature_last, &used::temperature_last);
 }
 
 // Calls v(field, member of sampling_request, member of sampling_params) for each field. The first member's

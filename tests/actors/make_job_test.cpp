@@ -236,21 +236,6 @@ TEST_CASE("a field that a device does not draw by is refused by name, and its ne
   const auto number = [](auto member, auto value) { return [=](sampling_request& r) { r.*member = value; }; };
   const auto nothing = [](sampling_request&) {};
   const row rows[] = {
-      {"top_n_sigma", number(&sampling_request::top_n_sigma, 1.5),
-       number(&sampling_request::top_n_sigma, -1)},
-      {"top_a", number(&sampling_request::top_a, 0.2), number(&sampling_request::top_a, 0)},
-      {"typical_p", number(&sampling_request::typical_p, 0.9), number(&sampling_request::typical_p, 0)},
-      {"tfs", number(&sampling_request::tfs, 0.9), number(&sampling_request::tfs, 1)},
-      {"xtc_probability", number(&sampling_request::xtc_probability, 0.5),
-       number(&sampling_request::xtc_threshold, 0.2)},
-      {"mirostat_mode", number(&sampling_request::mirostat_mode, 2),
-       number(&sampling_request::mirostat_tau, 3)},
-      {"dynatemp_range", number(&sampling_request::dynatemp_range, 0.5),
-       number(&sampling_request::dynatemp_exponent, 2)},
-      {"smoothing_factor", number(&sampling_request::smoothing_factor, 0.5),
-       number(&sampling_request::smoothing_curve, 2)},
-      {"temperature_last", number(&sampling_request::temperature_last, true),
-       number(&sampling_request::temperature_last, false)},
       {"allowed_token_ids", number(&sampling_request::allowed_token_ids, std::vector<std::int64_t>{3}),
        nothing},
       {"no_repeat_ngram_size", number(&sampling_request::no_repeat_ngram_size, 3),
@@ -289,6 +274,10 @@ TEST_CASE("a field that a device does not draw by is refused by name, and its ne
   auto r = text("hi");
   r.sampling.disallow_tokens = {5, 3, 5};  // devices have masks
   CHECK(made(r, m)->sampling.disallow_tokens == core::token_set{3, 5});
+  r.sampling.top_n_sigma = 1.5;  // and the cuts
+  r.sampling.mirostat_mode = 1;
+  r.sampling.temperature_last = true;
+  CHECK(made(r, m)->sampling.mirostat_mode == 1);
 }
 
 TEST_CASE("bad words of one token are forbidden tokens, longer ones are kept with their lengths") {
