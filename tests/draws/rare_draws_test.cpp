@@ -364,7 +364,7 @@ TEST_CASE("cuda: a million draws with rare cuts have the probabilities of the de
     const auto row = random_row(random, vocab, 1);
     launched_draws on(*d, at_once, vocab);
     on.set(row);
-    const sampler s(p, vocab, token_set(), {});
+    sampler s(p, vocab, token_set(), {});
     std::vector<double> counts(vocab);
     device_draws conversion;
     std::vector<drawn> out(at_once);

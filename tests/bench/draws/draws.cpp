@@ -34,7 +34,7 @@ std::vector<float> rows_of(std::uint32_t count, std::uint32_t vocab) {
 
 double median_time(const sampling_params& p, std::uint32_t count, std::uint32_t vocab,
                    weir::tests::launched_draws& on) {
-  const sampler s(p, vocab, token_set(), {});
+  sampler s(p, vocab, token_set(), {});
   device_draws conversion;
   std::vector<drawn> out(count);
   std::vector<double> took;
