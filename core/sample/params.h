@@ -137,14 +137,11 @@ void visit_rare_sampling(V& v) {
   v({.name = "top_a", .range = {0, 1}}, &sent::top_a, &used::top_a);
   v({.name = "typical_p", .range = {0, 1}}, &sent::typical_p, &used::typical_p);
   v({.name = "tfs", .range = {0, 1}}, &sent::tfs, &used::tfs);
-  v({.name = "xtc_probability", .range = {0, 1}}, &sent::xtc_probability,
-    &used::xtc_probability);
+  v({.name = "xtc_probability", .range = {0, 1}}, &sent::xtc_probability, &used::xtc_probability);
   v({.name = "xtc_threshold", .range = {0, 1}}, &sent::xtc_threshold, &used::xtc_threshold);
-  v({.name = "dynatemp_range", .range = {0, 2}}, &sent::dynatemp_range,
-    &used::dynatemp_range);
+  v({.name = "dynatemp_range", .range = {0, 2}}, &sent::dynatemp_range, &used::dynatemp_range);
   v({.name = "dynatemp_exponent", .range = {0.01, 10}}, &sent::dynatemp_exponent, &used::dynatemp_exponent);
-  v({.name = "smoothing_factor", .range = {0, 10}}, &sent::smoothing_factor,
-    &used::smoothing_factor);
+  v({.name = "smoothing_factor", .range = {0, 10}}, &sent::smoothing_factor, &used::smoothing_factor);
   v({.name = "smoothing_curve", .range = {1, 10}}, &sent::smoothing_curve, &used::smoothing_curve);
   v({.name = "no_repeat_ngram_size", .range = {0, 1000}, .host_only = true}, &sent::no_repeat_ngram_size,
     &used::no_repeat_ngram_size);
@@ -156,8 +153,7 @@ void visit_rare_sampling(V& v) {
     &used::dry_allowed_length);
   v({.name = "dry_range", .range = {-1, 1 << 30}}, &sent::dry_range, &used::dry_range);
   v({.name = "dry_sequence_breakers"}, &sent::dry_sequence_breakers, &used::dry_sequence_breakers);
-  v({.name = "mirostat_mode", .range = {0, 2}}, &sent::mirostat_mode,
-    &used::mirostat_mode);
+  v({.name = "mirostat_mode", .range = {0, 2}}, &sent::mirostat_mode, &used::mirostat_mode);
   v({.name = "mirostat_tau", .range = {0, 20}}, &sent::mirostat_tau, &used::mirostat_tau);
   v({.name = "mirostat_eta", .range = {0, 1}}, &sent::mirostat_eta, &used::mirostat_eta);
   v({.name = "temperature_last"}, &sent::temperature_last, &used::temperature_last);

@@ -206,6 +206,7 @@ decoder_room decoder_room_of(const cuda_facts& d, const decoder_shape& s, std::u
   out.shared = experts.shared * sizeof(float);
   out.draw_lists = out.saved_logits = draw_words(logits, m.vocab) * 4;
   out.drawn_ids = l * sizeof(std::int32_t);
+  out.rare_rows = least_rare_rows * rare_room(m.vocab) * sizeof(float);
   return out;
 }
 

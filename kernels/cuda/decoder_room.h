@@ -118,6 +118,11 @@ constexpr std::uint32_t rounded_rows = 128;
 // Words of 4 bytes that the lists of `draws` draws take (draws.h).
 std::uint64_t draw_words(std::uint32_t draws, std::uint32_t vocab);
 
+// Floats that a rare draw (draws/rare.h) computes in: three rows, each from a multiple of 16 bytes on.
+constexpr std::size_t rare_room(std::uint32_t vocab) { return 3 * ((std::size_t{vocab} + 3) / 4 * 4); }
+// As many rare draws have memory from the start. Where it is there, more are computed at once.
+constexpr std::uint32_t least_rare_rows = 8, most_rare_rows = 128;
+
 // The bytes of the decoder's buffers in memory of the device. Those of `rows_here` are known once the decoder
 // warms up.
 struct decoder_room {
@@ -125,12 +130,12 @@ struct decoder_room {
   // where logits have a factor. lists, made, shared: expert_room.
   std::uint64_t frequencies, norm, x, branch, normed, qkv, attended, gate_up, inner, cos, sin, logits,
       scratch, parts, arrived, rounded, ordered, lists, made, shared, draw_lists, saved_logits, drawn_ids,
-      rows_here = 0;
+      rare_rows, rows_here = 0;
 
   std::uint64_t bytes() const {
     return frequencies + norm + x + branch + normed + qkv + attended + gate_up + inner + cos + sin + logits +
            scratch + parts + arrived + rounded + ordered + lists + made + shared + draw_lists + saved_logits +
-           drawn_ids + rows_here;
+           drawn_ids + rare_rows + rows_here;
   }
 };
 // For steps of `rows` rows, `logits` of them with logits.

@@ -17,7 +17,8 @@ class launched_draws final : public kernels::decoder {
   launched_draws(kernels::cuda::device& d, std::uint32_t rows, std::uint32_t vocab)
       : d_(d), launcher_(d), vocab_(vocab) {
     launcher_.reserve(rows, vocab);
-    if (!launcher_.has_room() || cudaMalloc(&logits_, std::size_t{rows} * vocab * sizeof(float)) != cudaSuccess)
+    if (!launcher_.has_room() ||
+        cudaMalloc(&logits_, std::size_t{rows} * vocab * sizeof(float)) != cudaSuccess)
       throw std::runtime_error("the device has no room for the rows");
   }
   launched_draws(const launched_draws&) = delete;
@@ -25,8 +26,8 @@ class launched_draws final : public kernels::decoder {
 
   // Makes `rows` [n, vocab] the logits.
   void set(const std::vector<float>& rows) {
-    if (cudaMemcpyAsync(logits_, rows.data(), rows.size() * sizeof(float), cudaMemcpyHostToDevice, d_.stream) !=
-        cudaSuccess)
+    if (cudaMemcpyAsync(logits_, rows.data(), rows.size() * sizeof(float), cudaMemcpyHostToDevice,
+                        d_.stream) != cudaSuccess)
       throw std::runtime_error("the rows were not copied");
     d_.sync();
   }

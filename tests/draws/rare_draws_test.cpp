@@ -94,11 +94,16 @@ bool any_neighbour(const case_of& c, const std::vector<float>& row, const F& f) 
   coin_at.draw = 1;
   const double coin = uniform(c.d.p.seed, coin_at), mu = c.s->mu();
   if (f(c.d.probabilities(row, coin, mu))) return true;
-  constexpr float sampling_params::* numbers[] = {
-      &sampling_params::top_n_sigma,      &sampling_params::temperature, &sampling_params::dynatemp_range,
-      &sampling_params::smoothing_factor, &sampling_params::top_p,       &sampling_params::min_p,
-      &sampling_params::top_a,            &sampling_params::typical_p,   &sampling_params::tfs,
-      &sampling_params::xtc_threshold};
+  constexpr float sampling_params::*numbers[] = {&sampling_params::top_n_sigma,
+                                                 &sampling_params::temperature,
+                                                 &sampling_params::dynatemp_range,
+                                                 &sampling_params::smoothing_factor,
+                                                 &sampling_params::top_p,
+                                                 &sampling_params::min_p,
+                                                 &sampling_params::top_a,
+                                                 &sampling_params::typical_p,
+                                                 &sampling_params::tfs,
+                                                 &sampling_params::xtc_threshold};
   for (const float by : {1 - 1e-5f, 1 + 1e-5f}) {
     for (const auto number : numbers) {
       definition other = c.d;
@@ -215,8 +220,6 @@ TEST_CASE("cuda: draws with rare cuts are the host's, over every vocabulary") {
                        << " surprises");
     CHECK(t.equal >= 9 * t.explained);
     CHECK(t.equal > static_cast<int>(batches) * 12);
-    WARN("vocabulary " << vocab << ": " << t.equal << " equal, " << t.explained << " near an edge, "
-                       << t.surprises << " surprises");
   }
 }
 
@@ -225,7 +228,9 @@ TEST_CASE("cuda: each rare cut alone gives the host's token") {
   if (!d) return;
   constexpr std::uint32_t vocab = 32'000;
   std::vector<std::pair<const char*, sampling_params>> ways;
-  const auto add = [&](const char* name, const auto& set) { set(ways.emplace_back(name, sampling_params{}).second); };
+  const auto add = [&](const char* name, const auto& set) {
+    set(ways.emplace_back(name, sampling_params{}).second);
+  };
   add("top_n_sigma", [](auto& p) { p.top_n_sigma = 1.2f; });
   add("dynatemp", [](auto& p) { p.dynatemp_range = 0.6f; });
   add("dynatemp from 0", [](auto& p) { p.dynatemp_range = 1.5f, p.dynatemp_exponent = 3; });

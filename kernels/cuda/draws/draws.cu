@@ -18,10 +18,6 @@ std::size_t words_of(const decoder_draw& w) {
   return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size() + w.allowed.size();
 }
 
-// Rare draws of one launch. More would not be faster: each has a whole block, and there is one block for
-// each multiprocessor.
-constexpr std::size_t most_rare_rows = 128;
-
 constexpr auto not_drawn = static_cast<draw_state>(-1);  // the state of a result that has not arrived
 
 }  // namespace
@@ -37,7 +33,7 @@ bool draw_launcher::reserve(std::uint32_t draws, std::uint32_t vocab) {
                      logprobs_.reserve(logprobs, true) | ids_.reserve(ids, true);
   has_room_ = reserve_words(draw_words(draws, vocab)) && orders_.holds(orders) && along_.holds(orders) &&
               results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids) &&
-              rares_.holds(rares) && surprises_.holds(surprises);
+              rares_.holds(rares) && surprises_.holds(surprises) && reserve_rare(least_rare_rows, vocab);
   return moved;
 }
 
@@ -54,15 +50,17 @@ bool draw_launcher::reserve_words(std::size_t words) {
 
 bool draw_launcher::reserve_rare(std::size_t draws, std::uint32_t vocab) {
   const std::size_t row = rare_room(vocab) * sizeof(float);
-  for (std::size_t rows = std::min(draws, most_rare_rows); rows > rows_at_once_; rows /= 2) {
+  for (std::size_t rows = std::min(draws, most_at_once_); rows > rows_at_once_; rows /= 2) {
     rare_room_.reserve(rows * row);
-    rows_at_once_ = rare_room_.holds(rows * row) ? rows : 0;  // 0: the old memory is freed
+    rows_at_once_ = rare_room_.holds(rows * row) ? rows : 0;                     // 0: the old memory is freed
+    if (rows_at_once_ == 0) most_at_once_ = std::max<std::size_t>(rows / 2, 1);  // is not asked for again
   }
   return rows_at_once_ > 0;
 }
 
-// If no draw has lists, and none is a rare one, all draws wait for a step. Otherwise all are launched: at once where their lists fit
-// into the reserved memory, which is nearly always so, else in several batches, one after another.
+// If no draw has lists, and none is a rare one, all draws wait for a step. Otherwise all are launched: at
+// once where their lists fit into the reserved memory, which is nearly always so, else in several batches,
+// one after another.
 bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
   const auto rare = static_cast<std::size_t>(
       std::ranges::count_if(draws, [](const decoder_draw& w) { return w.rare.has_value(); }));
@@ -157,8 +155,8 @@ void draw_launcher::go_along(std::uint32_t most) {
 }
 
 void draw_launcher::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
-  sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab,
-              results_.as<draw_result>(), logprobs_.as<draw_logprobs>(), ids_.as<std::int32_t>());
+  sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab, results_.as<draw_result>(),
+              logprobs_.as<draw_logprobs>(), ids_.as<std::int32_t>());
 }
 
 bool draw_launcher::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {

@@ -90,9 +90,9 @@ class draw_launcher {
   // Makes words_, words_host_ and saved_ hold `words` words of 4 bytes. False: memory is short.
   bool reserve_words(std::size_t words);
 
-  // Writes an order for each of `draws`, of which the first is draw `first` of a begin(), to `to`, the lists of
-  // the draws to words_host_, and «not drawn yet» to their results. The orders of rare draws go to the end of
-  // rares_, and `to` gets no_draw for them.
+  // Writes an order for each of `draws`, of which the first is draw `first` of a begin(), to `to`, the lists
+  // of the draws to words_host_, and «not drawn yet» to their results. The orders of rare draws go to the end
+  // of rares_, and `to` gets no_draw for them.
   void write(std::span<const decoder_draw> draws, std::size_t first, draw_order* to);
 
   // Launches the draws of orders_[first .. first + count).
@@ -101,8 +101,8 @@ class draw_launcher {
   // Launches the rare draws of rares_[first .. rare_), as many at once as there is room for.
   void sample_rare(std::size_t first, const float* logits, std::uint32_t vocab);
 
-  // Makes rare_room_ hold the rows of up to `draws` rare draws. Where memory is short for all of them, it holds
-  // fewer. False: not one.
+  // Makes rare_room_ hold the rows of up to `draws` rare draws, at most those of most_rare_rows. Where memory
+  // is short for all of them, it holds fewer. False: not one.
   bool reserve_rare(std::size_t draws, std::uint32_t vocab);
 
   device& d_;
@@ -116,9 +116,9 @@ class draw_launcher {
   grown words_, words_host_, saved_, results_, logprobs_, ids_;
   // rares_: [draws] rare_order in pinned memory; the first rare_ of them are those of the last begin().
   // surprises_: [draws] floats in pinned memory. rare_room_: [rows_at_once_, rare_room(vocab)] floats on the
-  // device.
+  // device. most_at_once_: more rows have found no memory.
   grown rares_, surprises_, rare_room_;
-  std::size_t rare_ = 0, rows_at_once_ = 0;
+  std::size_t rare_ = 0, rows_at_once_ = 0, most_at_once_ = most_rare_rows;
   std::uint32_t waiting_ = 0;
   std::size_t most_words_ = 0;  // how many words words_, words_host_ and saved_ hold
   bool has_room_ = false;

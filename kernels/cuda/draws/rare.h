@@ -2,6 +2,7 @@
 // them: top_n_sigma, dynamic temperature, smoothing, top_a, typical_p, tfs, mirostat and XTC.
 #pragma once
 
+#include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/draws/sample.h"
 
 namespace weir::kernels::cuda {
@@ -12,9 +13,6 @@ struct rare_order : draw_order {
   std::uint32_t place;  // of the draw among the results
 };
 static_assert(sizeof(rare_order) == 128);
-
-// Floats that a draw computes in, for rows of `vocab` logits.
-constexpr std::size_t rare_room(std::uint32_t vocab) { return 3 * ((std::size_t{vocab} + 3) / 4 * 4); }
 
 // Launches `count` draws as one kernel, which starts when everything before it on the stream has ended.
 //   draws      [count], pinned memory; each order is read before the result of its draw is written

@@ -41,8 +41,8 @@ inline __device__ double dynamic_temperature(const rare_row& r, float middle, co
 inline __device__ void temper(rare_row& r, float temperature, const rare_numbers& p, room& s) {
   const u64 best = best_of(r.values, r.count, s);
   r.top = logit_of(best);
-  const double t = p.dynatemp_range > 0 ? dynamic_temperature(r, temperature, p, s)
-                                        : static_cast<double>(temperature);
+  const double t =
+      p.dynatemp_range > 0 ? dynamic_temperature(r, temperature, p, s) : static_cast<double>(temperature);
   const double top = r.top, f = p.smoothing_factor, c = p.smoothing_curve;
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < r.count; i += threads) {

@@ -12,11 +12,11 @@ namespace weir::kernels::cuda::sampling {
 struct rare_row {
   static constexpr bool fine_sums = true;
 
-  float* values;                     // [count] logits
-  std::uint32_t count;               // of the vocabulary at first
-  float top = 0;                     // weights are relative to it
+  float* values;                       // [count] logits
+  std::uint32_t count;                 // of the vocabulary at first
+  float top = 0;                       // weights are relative to it
   const std::uint32_t* ids = nullptr;  // [count] rising token ids; null: an index is an id
-  float *spare, *other;              // [count] each: room for two arrays more
+  float *spare, *other;                // [count] each: room for two arrays more
 
   __device__ float logit(std::uint32_t i) const { return values[i]; }
   __device__ float weight(std::uint32_t i) const { return weight_of(values[i], top, 1); }

@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, draw_result* out,
-                 draw_logprobs* logprobs, std::int32_t* ids) {
+                 float* saved, float* logits, std::uint32_t vocab, draw_result* out, draw_logprobs* logprobs,
+                 std::int32_t* ids) {
   launch_after_all(d, sample_kernel, dim3(count), threads, draws, words, saved, logits, vocab, out, logprobs,
                    ids);
 }

@@ -39,7 +39,7 @@ struct alignas(8) draw_result {
 //   logprobs  [count], pinned memory; those of draws that ask and give a token, written before their results
 //   ids       [count], on the device: the drawn tokens; 0 where the draw gives none
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, draw_result* out,
-                 draw_logprobs* logprobs, std::int32_t* ids);
+                 float* saved, float* logits, std::uint32_t vocab, draw_result* out, draw_logprobs* logprobs,
+                 std::int32_t* ids);
 
 }  // namespace weir::kernels::cuda

@@ -100,8 +100,8 @@ struct binning {
 // reaches `wanted`; the running value begins at `above`. Sets s.bin to the bin, and s.above to the running
 // value before it. Weights are summed in units of 2^-28, with Kept::fine_sums in units of 2^-42.
 template <class Kept>
-__device__ void find_bin(const Kept& k, const binning& bin_of, bool by_rank, double wanted,
-                                double above, std::uint32_t vocab, room& s) {
+__device__ void find_bin(const Kept& k, const binning& bin_of, bool by_rank, double wanted, double above,
+                         std::uint32_t vocab, room& s) {
   __syncthreads();
   [[maybe_unused]] auto* lowest = reinterpret_cast<std::uint32_t*>(s.candidates);  // units of 2^-42
   for (int i = static_cast<int>(threadIdx.x); i < bins; i += threads) {
@@ -211,9 +211,7 @@ __device__ u64 find_edge(const Kept& k, bool by_rank, double wanted, std::uint32
   for (int i = found + static_cast<int>(threadIdx.x); i < size; i += threads) s.candidates[i] = 0;
   sort_descending(s.candidates, size);
   if (threadIdx.x < 32) {
-    const auto weight = [&](int i) {
-      return by_rank ? 1.0f : k.weight_by(s.candidates[i]);
-    };
+    const auto weight = [&](int i) { return by_rank ? 1.0f : k.weight_by(s.candidates[i]); };
     const int at = first_beyond<true>(found, wanted, above, lane, weight);
     if (lane == 0) s.edge = s.candidates[at < 0 ? 0 : at];
   }

@@ -8,7 +8,8 @@ namespace weir::kernels::cuda::sampling {
 
 // Applies penalties, then biases, then the mask to the row. Each of the three first keeps in `saved` the
 // logits that it changes.
-inline __device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved, float* logits) {
+inline __device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved,
+                                  float* logits) {
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads) {
     const std::uint32_t at = o.lists_at + 2 * i;
     float& l = logits[words[at]];

@@ -77,10 +77,11 @@ int main(int argc, char** argv) {
   rare.xtc_probability = 0.5f;
   sampling_params of_few = rare, usual{.top_k = 64, .top_p = 0.95f};
   of_few.top_k = 64;
-  std::vector<std::pair<const char*, sampling_params>> ways{
-      {"greedy", {.temperature = 0}}, {"temperature 1", {}},
-      {"top_k 64, top_p 0.95", usual}, {"top_k 64, all rare cuts", of_few},
-      {"all rare cuts", rare}};
+  std::vector<std::pair<const char*, sampling_params>> ways{{"greedy", {.temperature = 0}},
+                                                            {"temperature 1", {}},
+                                                            {"top_k 64, top_p 0.95", usual},
+                                                            {"top_k 64, all rare cuts", of_few},
+                                                            {"all rare cuts", rare}};
   const auto add = [&](const char* name, auto member, auto value) {
     ways.emplace_back(name, sampling_params{}).second.*member = value;
   };

@@ -98,15 +98,72 @@ TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
   CHECK(on.draws[2].biases[0].id == 9);
 }
 
+TEST_CASE("a decoder gets the numbers of rare cuts, of the draws that have some") {
+  sampling_params p;
+  p.seed = 5;
+  p.choice = 1;
+  p.top_n_sigma = 1.5f;
+  p.dynatemp_range = 0.5f;
+  p.dynatemp_exponent = 2;
+  p.smoothing_factor = 0.3f;
+  p.smoothing_curve = 2.5f;
+  p.top_a = 0.1f;
+  p.typical_p = 0.9f;
+  p.tfs = 0.8f;
+  p.mirostat_mode = 2;
+  p.mirostat_tau = 3;
+  p.xtc_probability = 0.5f;
+  p.xtc_threshold = 0.2f;
+  p.temperature_last = true;
+  sampler all(p, 10, token_set(), {.max_tokens = 4});
+  all.learn(4);
+  all.accept(1);
+  p.temperature = 0;
+  sampler greedy(p, 10, token_set(), {}), plain({.seed = 1}, 10, token_set(), {});
+  const auto coin = [](std::uint32_t position) {
+    return uniform(5, {.position = position, .choice = 1, .draw = 1});
+  };
+  std::uint32_t heads = 0, tails = 0;
+  while (coin(heads) >= 0.5) ++heads;
+  while (coin(tails) < 0.5) ++tails;
+  const draw asked[] = {{.from = &all, .position = heads},
+                        {.from = &all, .position = tails},
+                        {.from = &greedy, .position = heads},
+                        {.from = &plain}};
+  recording_decoder on;
+  device_draws conversion;
+  REQUIRE(conversion.begin(on, asked));
+  REQUIRE(on.draws.size() == 4);
+  REQUIRE(on.draws[0].rare.has_value());
+  const kernels::rare_numbers& r = *on.draws[0].rare;
+  CHECK(r.top_n_sigma == 1.5f);
+  CHECK(r.dynatemp_range == 0.5f);
+  CHECK(r.dynatemp_exponent == 2);
+  CHECK(r.smoothing_factor == 0.3f);
+  CHECK(r.smoothing_curve == 2.5f);
+  CHECK(r.top_a == 0.1f);
+  CHECK(r.typical_p == 0.9f);
+  CHECK(r.tfs == 0.8f);
+  CHECK(r.mirostat_mode == 2);
+  CHECK(r.temperature_last == 1);
+  CHECK(r.xtc_threshold == 0.2f);
+  CHECK(r.mu == Approx(6 - 0.1 * (4 - 3)));
+  CHECK(r.mu == all.mu());
+  REQUIRE(on.draws[1].rare.has_value());
+  CHECK(on.draws[1].rare->xtc_threshold < 0);  // the coin says no
+  CHECK_FALSE(on.draws[2].rare.has_value());   // the largest logit needs no cut
+  CHECK_FALSE(on.draws[3].rare.has_value());
+}
+
 TEST_CASE("a decoder's faults and failures reach the model") {
   recording_decoder on;
-  on.results = {{5, kernels::draw_state::drawn},
+  on.results = {{5, kernels::draw_state::drawn, 2.5f},
                 {-1, kernels::draw_state::fault},
                 {-1, kernels::draw_state::nothing_left}};
   device_draws conversion;
   std::vector<drawn> out(3);
   REQUIRE(conversion.collect(on, out));
-  CHECK((out[0].id == 5 && !out[0].fault && !out[0].nothing_left));
+  CHECK((out[0].id == 5 && !out[0].fault && !out[0].nothing_left && out[0].surprise == 2.5f));
   CHECK((out[1].id == -1 && out[1].fault && !out[1].nothing_left));
   CHECK((out[2].id == -1 && !out[2].fault && out[2].nothing_left));
   on.works = false;
