@@ -258,7 +258,7 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
   queue_position = position;
   prompt_text = std::move(prompt);
   warnings = std::move(unmet);
-  text.emplace(model->tokenizer, skip_special);
+  text.emplace(model->tokenizer, skip_special, healed);
   if (how) {
     parts.emplace(std::move(how));
     log.keep_marks();

@@ -499,6 +499,10 @@ result<void> take_prompt(core::job& j, const request& r, const prepared_request&
   auto prompt = prompt_of(r, known, m, at, now, notes);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
+  if (r.token_healing && prompt->size() > 1) {
+    j.healing = core::healing_of(prompt->back(), *m.tokenizer, m.info.vocab_size);
+    if (j.healing) prompt->pop_back();
+  }
   j.prompt_ids = j.sampling.repetition_penalty != 1 ? core::token_set(*prompt) : core::token_set();
   j.prompt = std::move(*prompt);
   return {};

@@ -262,7 +262,7 @@ void engine::state::list_draw(in_flight& step, sequence& s, std::uint32_t logits
   d.seed = s.chooser().params().seed;
   d.prompt_tokens = s.prompt_tokens();
   d.top_logprobs = s.top_logprobs();
-  if (s.constrained()) d.allowed = s.mask().allowed();
+  d.allowed = s.allowed();
 }
 
 void engine::state::list_scored(const batch& work) {

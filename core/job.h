@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/grammar/forcing.h"
+#include "core/healing.h"
 #include "core/sample/params.h"
 #include "core/shared_list.h"
 #include "core/stop/stop_strings.h"
@@ -43,6 +44,8 @@ struct job {
   shared_list<token_id> prompt;  // never empty; every id is inside the vocabulary
   // The tokens of the prompt, for a repetition penalty. Empty: the sequence makes the set where it needs it.
   token_set prompt_ids;
+  // How the first token of the output begins; null: in any way. Jobs of a prompt share it.
+  std::shared_ptr<const core::healing> healing;
   // The first tokens of the output, which were delivered before, by another engine of the same model. The
   // sink gets the tokens behind them, which are those of a job that was never interrupted. They count for
   // max_tokens, min_tokens, ending::shown_bytes and all that looks at the output. A stop string that begins

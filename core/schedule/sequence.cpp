@@ -4,6 +4,14 @@
 #include <cassert>
 
 namespace weir::core {
+namespace {
+
+bool is_in(std::span<const std::uint32_t> words, token_id id) {
+  const auto i = static_cast<std::uint32_t>(id);
+  return (words[i / 32] >> i % 32 & 1) != 0;
+}
+
+}  // namespace
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
     : asked(std::move(j)), root_(root_name(asked.cache_salt, m.kv_type)), last_name_(root_) {
@@ -42,6 +50,7 @@ void sequence::prepare(std::uint32_t vocab_size) {
                                 .endings = endings_,
                                 .force = asked.force,
                                 .goes_back = !asked.banned.empty(),
+                                .healing = asked.healing,
                                 .draw_forced = asked.top_logprobs.has_value()};
     mask_ = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
   }
@@ -51,7 +60,8 @@ void sequence::prepare(std::uint32_t vocab_size) {
                                        .max_repeats = asked.max_repeats,
                                        .min_tokens = asked.min_tokens,
                                        .shows_stop = asked.shows_stop,
-                                       .max_output = max_output_});
+                                       .max_output = max_output_,
+                                       .healed = healed_bytes()});
   output_.reserve(max_output_);
   if (asked.prompt_logprobs) scored_.reserve(rows_to_score());
   if (asked.top_logprobs) logprobs_.reserve(max_output_);
@@ -81,6 +91,8 @@ std::optional<error> sequence::repeat(std::size_t i, const token_table& text, st
     return bad_param("spoken", "spoken[{}] is {}, which is no token of the model", i, id);
   if (is_ending(id))
     return bad_param("spoken", "spoken[{}] is token {}, a stop id of the job, which is never shown", i, id);
+  if (i == 0 && asked.healing && !is_in(asked.healing->allowed, id))
+    return bad_param("spoken", "spoken[0] is token {}, which does not begin as token_healing asks", id);
   output_.push_back({id, asked.created});
   chooser_->accept(id);
   if (!watched_) return std::nullopt;

@@ -178,6 +178,13 @@ class sequence : public sequence_step {
     asked.constraint.reset();
     return std::move(mask_);
   }
+  // The tokens that the next draw may give, as draw::allowed has them; empty: all. REQUIRES: the mask is
+  // ready, if there is one.
+  std::span<const std::uint32_t> allowed() const noexcept {
+    if (constrained()) return mask_->allowed();
+    if (!output_.empty() || !asked.healing) return {};
+    return asked.healing->allowed;
+  }
   // Whether its last row was computed but not drawn from, and is computed again: because its mask is late,
   // or because the sequence went back.
   bool mask_late() const noexcept { return mask_state_ == mask_state::late; }
@@ -368,6 +375,10 @@ class sequence : public sequence_step {
  private:
   // Builds the sampler, the mask, the stop matcher and the loop detector, and reserves memory.
   void prepare(std::uint32_t vocab_size);
+  // Bytes of the first token that are no text of the answer.
+  std::uint32_t healed_bytes() const noexcept {
+    return asked.healing ? static_cast<std::uint32_t>(asked.healing->bytes.size()) : 0;
+  }
   // Adds spoken token `i`. Returns why it cannot have been delivered, if so.
   std::optional<error> repeat(std::size_t i, const token_table& text, std::uint32_t vocab_size);
   // Strings, then loops, for the token just added.

@@ -57,6 +57,8 @@ export interface Request {
   stop?: string | string[];
   /** The stop string that ends the answer is a part of it. */
   include_stop_str_in_output?: boolean;
+  /** The prompt's last token is drawn again, from the tokens that begin with it. */
+  token_healing?: boolean;
   /** Texts that the answer does not have, in letters of any case. */
   banned_strings?: string | string[];
   ignore_eos?: boolean;

@@ -230,6 +230,7 @@ constexpr field fields[] = {
     {"include_stop_str_in_output", store<read_bool, &request::shows_stop>},
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
     {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
+    {"token_healing", store<read_bool, &request::token_healing>},
     {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},
     {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},

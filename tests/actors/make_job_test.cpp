@@ -356,6 +356,26 @@ TEST_CASE("the edges of each range are taken") {
   CHECK(made(r, m).has_value());
 }
 
+TEST_CASE("token healing takes the prompt's last token away, but not its only one") {
+  sim_model m;
+  request r;
+  r.token_healing = true;
+  r.input = prompt_ids{5, 6, 7};
+  auto healed = made(r, m);
+  REQUIRE(healed.has_value());
+  CHECK(healed->prompt == std::vector<core::token_id>{5, 6});
+  REQUIRE(healed->healing);
+  CHECK(healed->healing->bytes == m.tokenizer->token_bytes(7));
+  r.input = prompt_ids{5};
+  auto whole = made(r, m);
+  REQUIRE(whole.has_value());
+  CHECK(whole->prompt.size() == 1);
+  CHECK_FALSE(whole->healing);
+  r.token_healing = false;
+  r.input = prompt_ids{5, 6, 7};
+  CHECK_FALSE(made(r, m)->healing);
+}
+
 TEST_CASE("a prompt must leave room for one token of the answer") {
   const sim_model m;
   const std::string longest(99, 'x'), too_long(100, 'x');
