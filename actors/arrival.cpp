@@ -84,7 +84,7 @@ std::uint64_t rules_bytes(const prepared_request& known, const request& r) {
 // What a job has of its own: the prompt and the lists are shared.
 std::uint64_t own_bytes(const core::job& j, const request& asked, const served_model& m) {
   const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) * j.prompt.size() : 0;
-  const auto room = m.context - static_cast<std::uint32_t>(j.prompt.size());
+  const auto room = j.shifts ? j.max_tokens : m.context - static_cast<std::uint32_t>(j.prompt.size());
   return job_bytes_of(asked) + scored +
          core::sampler::bytes_for(j.sampling, m.info.vocab_size, j.prompt.size(),
                                   std::min(j.max_tokens, room));

@@ -23,6 +23,7 @@ outcome outcome_of(const core::ending& e, core::time_point created) {
   o.input_tokens = e.input_tokens;
   o.output_tokens = e.output_tokens;
   o.cached_tokens = e.cached_tokens;
+  o.shifts = e.shifts;
   o.fault = e.fault;
   o.prompt_logprobs = e.prompt_logprobs;
   o.max_gap_ms = ms(e.max_gap);

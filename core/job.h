@@ -53,6 +53,11 @@ struct job {
   std::vector<token_id> spoken;
   sampling_params sampling;
   std::uint32_t max_tokens = 1;  // >= 1; a full context ends the job sooner, with finish_reason::length
+  // A full context does not end the job, where tokens can leave it (core/schedule/context_shift.h). The first
+  // `kept` tokens of the prompt stay. Everything but the model goes on as if none had left: what looks at the
+  // output, and the positions of draws. Not with prompt_logprobs.
+  bool shifts = false;
+  std::uint32_t kept = 0;
   std::uint32_t min_tokens = 0;  // until then, stop ids are masked and stop strings are ignored
   bool ignore_eos = false;       // the model's own stop ids do not stop it; stop_token_ids still do
   // Stop ids beside the model's own. If the set has these too, sequences share it as it is.

@@ -62,6 +62,8 @@ export interface Request {
   /** Texts that the answer does not have, in letters of any case. */
   banned_strings?: string | string[];
   ignore_eos?: boolean;
+  /** "shift": older tokens leave a full context, and the answer goes on. Default: it ends with `length`. */
+  context_overflow?: "end" | "shift";
   timing?: boolean;
   /** How many of the likeliest tokens come beside each token's own logprob, 0 to 20. */
   logprobs?: boolean | number;
@@ -118,6 +120,7 @@ export interface Result {
     input_tokens: number;
     output_tokens: number;
     cached_tokens?: number;
+    context_shifts?: number;
     reasoning_tokens?: number;
   };
   timing?: { [name: string]: number };
