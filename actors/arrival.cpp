@@ -84,7 +84,7 @@ std::uint64_t rules_bytes(const prepared_request& known, const request& r) {
 // What a job has of its own: the prompt and the lists are shared.
 std::uint64_t own_bytes(const core::job& j, const request& asked, const served_model& m) {
   const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) * j.prompt.size() : 0;
-  const auto room = m.context - static_cast<std::uint32_t>(j.prompt.size());
+  const auto room = j.shifts ? j.max_tokens : m.context - static_cast<std::uint32_t>(j.prompt.size());
   return job_bytes_of(asked) + scored +
          core::sampler::bytes_for(j.sampling, m.info.vocab_size, j.prompt.size(),
                                   std::min(j.max_tokens, room));
@@ -121,7 +121,8 @@ core::result<void> add_jobs(arrival& a, core::job job, std::size_t first, std::s
   const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
   const std::uint64_t each =
       own_bytes(job, a.asked, *a.model) + mask_bytes(job, *a.model) + (text ? text->size() : 0);
-  const std::uint64_t shared = job.prompt.bytes() + job.prompt_ids.bytes();
+  const std::uint64_t shared = job.prompt.bytes() + job.prompt_ids.bytes() +
+                               (job.healing ? job.healing->allowed.size() * sizeof(std::uint32_t) : 0);
   all.shared += shared;
   all.bytes += each * wanted.size() + shared;
   if (!a.memory.resize(std::max(a.memory.bytes(), all.bytes))) return no_memory_for_clients();
@@ -333,6 +334,7 @@ void arrival::bring_in(core::turn& at) {
     s->deadline = m.job.deadline;
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();
+    if (m.job.healing) s->healed = m.job.healing->bytes.size();
     s->memory = memory.split(m.bytes);
     s->shared_memory = shared;
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);

@@ -143,6 +143,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::optional<core::time_point> deadline;
   std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
   core::token_id first_prompt_token = 0;  // the same
+  std::uint64_t healed = 0;               // bytes of the first token that are no text of the answer; the same
   // Bytes charged for what the job has of its own. After admitted() it is the shard's, and includes the log.
   core::memory_hold memory;
   // Bytes charged for what it shares with the other jobs of its request: the prompts and lists. After

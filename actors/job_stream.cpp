@@ -23,6 +23,7 @@ outcome outcome_of(const core::ending& e, core::time_point created) {
   o.input_tokens = e.input_tokens;
   o.output_tokens = e.output_tokens;
   o.cached_tokens = e.cached_tokens;
+  o.shifts = e.shifts;
   o.fault = e.fault;
   o.prompt_logprobs = e.prompt_logprobs;
   o.max_gap_ms = ms(e.max_gap);
@@ -258,7 +259,7 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
   queue_position = position;
   prompt_text = std::move(prompt);
   warnings = std::move(unmet);
-  text.emplace(model->tokenizer, skip_special);
+  text.emplace(model->tokenizer, skip_special, healed);
   if (how) {
     parts.emplace(std::move(how));
     log.keep_marks();

@@ -37,6 +37,7 @@ struct outcome {
   core::finish_reason reason = core::finish_reason::stop;
   std::optional<std::uint32_t> stop_string;  // index in request::stop of the string that ended it
   std::uint32_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;
+  std::uint32_t shifts = 0;            // times that tokens left a full context
   std::uint32_t reasoning_tokens = 0;  // of the output, where reasoning is a part of the answer
   std::uint32_t calls = 0;             // that are whole
   std::optional<std::uint32_t> parts;  // of an answer that was taken apart

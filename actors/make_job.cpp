@@ -5,9 +5,11 @@
 #include <span>
 #include <variant>
 
+#include "actors/kept_prompt.h"
 #include "core/grammar/calls.h"
 #include "core/sample/logprobs.h"
 #include "core/sample/steps.h"
+#include "core/schedule/context_shift.h"
 #include "core/text/answer/find_format.h"
 
 namespace weir::actors {
@@ -25,6 +27,8 @@ constexpr std::size_t most_listed_tokens = 1024;
 constexpr std::size_t most_bad_words = 256, longest_bad_word = 1024;
 constexpr std::size_t most_breakers = 64, longest_breaker = 40;
 constexpr std::size_t longest_cache_salt = 256;
+// Of a job whose context shifts, which ends by no context: the host keeps its whole answer.
+constexpr std::uint32_t most_shifted_output = 1u << 20;
 constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
 
 // Replaces the default in `out` by the value in the request, if there is one. Error: the value is not in its
@@ -223,21 +227,6 @@ void move_single_words(core::sampling_params& s) {
   s.bad_words = core::shared_list<token_id>(std::move(longer));
 }
 
-// Error: `s` has a field that the model's device does not draw by.
-result<void> check_draws(const core::sampling_params& s, const served_model& m) {
-  result<void> ok;
-  if (!m.info.draws_on_device) return ok;
-  const core::sampling_params neutral;
-  core::visit_sampling([&](const core::sampling_field& f, auto, auto used) {
-    if (!ok || !f.host_only || s.*used == neutral.*used) return;
-    auto e = core::make_error(core::errc::not_supported, "{} is not supported on the device of {}", f.name,
-                              m.name);
-    e.param = f.name;
-    ok = std::move(e);
-  });
-  return ok;
-}
-
 // Gives values that change nothing the default, by which samplers know that there is nothing to do.
 void take_neutral(core::sampling_params& s) {
   const core::sampling_params neutral;
@@ -269,7 +258,7 @@ result<void> take_sampling(const core::sampling_request& r, const served_model& 
   take_neutral(s);
   move_single_words(s);
   take_breakers(r, m, s);
-  return check_draws(s, m);
+  return {};
 }
 
 result<void> take_stop_ids(const request& r, const served_model& m, core::job& j) {
@@ -343,6 +332,19 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
   return take_banned_strings(r, j);
 }
 
+result<void> take_overflow(const request& r, const served_model& m, core::job& j) {
+  j.shifts = r.shifts;
+  if (!r.shifts) return {};
+  if (core::tokens_that_leave(m.context, 0) == 0)
+    return bad_param("context_overflow",
+                     "context_overflow: {}'s context of {} tokens is too small for \"shift\"", m.name,
+                     m.context);
+  if (j.max_tokens > most_shifted_output)
+    return bad_param("max_tokens", "max_tokens must be at most {} with context_overflow \"shift\", not {}",
+                     most_shifted_output, j.max_tokens);
+  return {};
+}
+
 result<void> take_logprobs(const request& r, const served_model& m, core::job& j) {
   const core::number_range range{0, core::most_top_logprobs};
   if (r.top_logprobs) {
@@ -350,6 +352,9 @@ result<void> take_logprobs(const request& r, const served_model& m, core::job& j
     if (auto ok = take(r.top_logprobs_param, range, r.top_logprobs, *j.top_logprobs); !ok) return ok;
   }
   if (!r.prompt_logprobs) return {};
+  if (r.shifts)
+    return bad_param("context_overflow", "context_overflow \"shift\" does not go with {}",
+                     r.prompt_logprobs_param);
   j.prompt_logprobs = 0;
   if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok) return ok;
   if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
@@ -369,7 +374,7 @@ result<core::grammar::call_rules> rules_of(const request& r, const served_model&
     std::uint32_t tokens = 0;
     const auto name = r.max_reasoning_param.c_str();
     if (auto ok = take(name, {0, most}, r.max_reasoning_tokens, tokens); !ok) return ok.error();
-    if (tokens < m.context) out.max_reasoning_tokens = tokens;  // else the context ends first
+    if (tokens < m.context || r.shifts) out.max_reasoning_tokens = tokens;  // else the context ends first
     if (!format.has_reasoning())
       unmet.push_back({name, fmt::format("no reasoning can be told from the answers of {}", m.name)});
   }
@@ -447,6 +452,23 @@ result<void> check_sampling(const core::sampling_request& r) {
   return take_fields(r, nullptr, s);
 }
 
+namespace {
+
+// kept_tokens() of a prompt; the conversation is rendered again where nobody kept what it gave.
+result<std::uint32_t> kept_of(const request& r, const prepared_request& known,
+                              const std::vector<token_id>& prompt, const served_model& m, core::turn& at,
+                              std::chrono::local_seconds now) {
+  const auto most = limits_of_a_rendering(at);
+  const auto* said = std::get_if<core::conversation>(&r.input);
+  if (!said) return kept_tokens(r, nullptr, prompt, m, most, now);
+  if (known.prompt) return kept_tokens(r, &*known.prompt, prompt, m, most, now);
+  const auto made = m.chat->render(*said, now, most);
+  if (!made) return blaming(made.error(), r);
+  return kept_tokens(r, &*made, prompt, m, most, now);
+}
+
+}  // namespace
+
 core::error unwanted() { return core::make_error(core::errc::unavailable, "nobody waits for this any more"); }
 
 result<std::vector<token_id>> prompt_of(const request& r, const prepared_request& known,
@@ -484,6 +506,7 @@ result<core::job> job_without_prompt(const request& r, const served_model& m) {
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
+  if (auto ok = take_overflow(r, m, j); !ok) return ok.error();
   if (auto ok = take_logprobs(r, m, j); !ok) return ok.error();
   if (r.cache_salt.size() > longest_cache_salt)
     return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt,
@@ -499,7 +522,17 @@ result<void> take_prompt(core::job& j, const request& r, const prepared_request&
   auto prompt = prompt_of(r, known, m, at, now, notes);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
+  if (r.token_healing && prompt->size() > 1) {
+    j.healing = core::healing_of(prompt->back(), *m.tokenizer, m.info.vocab_size);
+    if (j.healing) prompt->pop_back();
+  }
   j.prompt_ids = j.sampling.repetition_penalty != 1 ? core::token_set(*prompt) : core::token_set();
+  if (r.shifts) {
+    if (auto kept = kept_of(r, known, *prompt, m, at, now); kept)
+      j.kept = *kept;
+    else
+      return kept.error();
+  }
   j.prompt = std::move(*prompt);
   return {};
 }

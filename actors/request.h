@@ -59,7 +59,9 @@ struct request {
 
   bool add_special_tokens = true;                      // to a raw prompt, as the tokenizer does
   bool skip_special_tokens = true;                     // special tokens add nothing to the text of the answer
+  bool token_healing = false;  // the answer's first token begins with the prompt's last one (core/healing.h)
   std::optional<std::int64_t> max_tokens, min_tokens;  // output tokens
+  bool shifts = false;  // older tokens leave a full context, and the answer goes on (core::job::shifts)
   std::optional<std::int64_t> max_repeats;   // repetitions in a row that end the job; unset: none does
   bool ignore_eos = false;                   // the model's own stop ids do not end the job
   std::vector<std::int64_t> stop_token_ids;  // stop ids beside the model's own

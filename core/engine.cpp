@@ -236,7 +236,7 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
   const auto chosen = plan.sequences();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     sequence& s = *chosen[i];
-    if (work.slices[i].logits_row < 0 || s.ended()) continue;
+    if (work.slices[i].logits_row < 0 || s.pages.size() == 0) continue;  // it ended, or its context shifted
     const std::uint32_t end = work.slices[i].position + work.slices[i].rows;
     if (s.draws_again() && end != s.length()) continue;  // the row of a token that was taken back
     const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
@@ -248,7 +248,8 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
       if (s.mask_late()) late.push_back({s.asked.id, row});
       if (s.mask_late() || !goes_on(s, time.now())) continue;
     }
-    if (end == s.length()) list_draw(step, s, row);  // otherwise tokens were forced, and are computed first
+    // otherwise tokens were forced, and are computed first
+    if (s.pages.size() > 0 && end == s.length()) list_draw(step, s, row);
   }
 }
 
@@ -258,11 +259,11 @@ void engine::state::list_draw(in_flight& step, sequence& s, std::uint32_t logits
   draw& d = step.draws.emplace_back();
   d.from = &s.chooser();
   d.logits_row = logits_row;
-  d.position = s.length();
+  d.position = s.next_position();
   d.seed = s.chooser().params().seed;
   d.prompt_tokens = s.prompt_tokens();
   d.top_logprobs = s.top_logprobs();
-  if (s.constrained()) d.allowed = s.mask().allowed();
+  d.allowed = s.allowed();
 }
 
 void engine::state::list_scored(const batch& work) {
@@ -337,6 +338,7 @@ void engine::state::accept_draw(sequence& s, const in_flight& step, time_point a
       return why ? finish(s, *why) : void(follow(s, got.id, at));
     }
   }
+  if (s.is_full()) shift(s);
   if (s.constrained() && !follow(s, got.id, at)) return;
   if (s.fills_page()) name_pages(s, pool);
 }
@@ -418,6 +420,11 @@ std::unique_ptr<sequence> engine::state::take(const sequence& s) {
 void engine::state::finish(sequence& s, finish_reason why) {
   close(s, why);
   bad_endings = 0;
+}
+
+void engine::state::shift(sequence& s) {
+  s.shift(pool);
+  ++totals.shifts;
 }
 
 void engine::state::close(sequence& s, finish_reason why, std::optional<error> with) {

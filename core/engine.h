@@ -22,7 +22,8 @@
 // next step computes it again. A job whose text is whole, so that nothing can follow, ends with `stop`.
 //
 // Length: a sequence has at most as many tokens as the smallest of the model's context, max_seq_len and the
-// page pool allows. Output that reaches this length ends with `length`.
+// page pool allows. Output that reaches this length ends with `length`, unless the job lets its older tokens
+// leave the context (core/schedule/context_shift.h).
 //
 // Invariants:
 //   1. Pages used + cached + free = total, and reference counts equal the page tables (check_integrity).
@@ -114,6 +115,7 @@ struct engine_totals {
   std::uint64_t steps = 0;        // steps that computed rows
   std::uint64_t tokens = 0;       // sampled
   std::uint64_t preemptions = 0;  // of running and paused sequences
+  std::uint64_t shifts = 0;       // times that tokens left a full context (job::shifts)
   // Prompt tokens of the jobs whose first token was sampled; jobs with job::spoken are left out.
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prefix_hits = 0;    // of these jobs: those that found part of their prompt in the cache
@@ -164,6 +166,7 @@ struct engine_counts : engine_totals {
     visit("host_pages", "restored", &c::restored);
     visit("", "queued_tokens", &c::queued_tokens);
     visit("", "preemptions", &c::preemptions);
+    visit("", "context_shifts", &c::shifts);
     visit("", "continued", &c::continued);
     visit("", "steps", &c::steps);
     visit("", "tokens", &c::tokens);

@@ -65,6 +65,7 @@ bool engine::state::add_forced(sequence& s, time_point at) {
         finish(s, *reason_of(s, *id));  // it is known of a forced token
         return false;
     }
+    if (s.is_full()) shift(s);
     s.mask().take_forced();
   }
   return true;
@@ -109,7 +110,7 @@ void engine::state::list_late(in_flight& step, bool patient) {
       continue;
     }
     s->set_mask_late(false);
-    if (s->length() == length) list_draw(step, *s, l.logits_row);
+    if (s->length() == length && s->pages.size() > 0) list_draw(step, *s, l.logits_row);
   }
   late.clear();
 }

@@ -80,6 +80,8 @@ struct engine::state {
   // Adds a token of `s` that was sampled or forced at `at` to the measures: the gap before the token or, if
   // it is the first, the times to it. To be called before s.accept().
   void measure(const sequence& s, time_point at) noexcept;
+  // Lets the older tokens leave the full context of a sequence.
+  void shift(sequence& s);
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
   // are done.
   void deliver();

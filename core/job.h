@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/grammar/forcing.h"
+#include "core/healing.h"
 #include "core/sample/params.h"
 #include "core/shared_list.h"
 #include "core/stop/stop_strings.h"
@@ -43,6 +44,8 @@ struct job {
   shared_list<token_id> prompt;  // never empty; every id is inside the vocabulary
   // The tokens of the prompt, for a repetition penalty. Empty: the sequence makes the set where it needs it.
   token_set prompt_ids;
+  // How the first token of the output begins; null: in any way. Jobs of a prompt share it.
+  std::shared_ptr<const core::healing> healing;
   // The first tokens of the output, which were delivered before, by another engine of the same model. The
   // sink gets the tokens behind them, which are those of a job that was never interrupted. They count for
   // max_tokens, min_tokens, ending::shown_bytes and all that looks at the output. A stop string that begins
@@ -50,6 +53,11 @@ struct job {
   std::vector<token_id> spoken;
   sampling_params sampling;
   std::uint32_t max_tokens = 1;  // >= 1; a full context ends the job sooner, with finish_reason::length
+  // A full context does not end the job, where tokens can leave it (core/schedule/context_shift.h). The first
+  // `kept` tokens of the prompt stay. Everything but the model goes on as if none had left: what looks at the
+  // output, and the positions of draws. Not with prompt_logprobs.
+  bool shifts = false;
+  std::uint32_t kept = 0;
   std::uint32_t min_tokens = 0;  // until then, stop ids are masked and stop strings are ignored
   bool ignore_eos = false;       // the model's own stop ids do not stop it; stop_token_ids still do
   // Stop ids beside the model's own. If the set has these too, sequences share it as it is.

@@ -44,6 +44,7 @@ struct ending {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;  // sampled, the ending token included, delivered or not
   std::uint32_t cached_tokens = 0;  // of the prompt, taken from the prefix cache
+  std::uint32_t shifts = 0;         // times that tokens left a full context (job::shifts)
   // When the sequence was first part of a batch, and when its first and last tokens were sampled; unset where
   // that never happened.
   std::optional<time_point> scheduled, first_token, last_token;

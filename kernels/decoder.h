@@ -110,11 +110,17 @@ struct decoder_draw : draw_numbers {
     std::int32_t id;
     std::uint32_t in_output;  // how often it is in the output
   };
+  struct weighted_token {
+    std::int32_t id;
+    float factor, minus;  // as core/sample/recent_penalties.h has them
+  };
   struct bias {
     std::int32_t id;
     float value;
   };
-  std::span<const seen_token> seen;      // tokens of prompt and output
+  std::span<const seen_token> seen;  // tokens of prompt and output
+  // Tokens whose penalties have a range, in place of `seen`, `repetition`, `frequency` and `presence`.
+  std::span<const weighted_token> weighted;
   std::span<const bias> biases;          // added to logits
   std::span<const std::int32_t> masked;  // ids that cannot be drawn
   // The tokens that can be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all can.

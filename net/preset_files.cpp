@@ -24,7 +24,7 @@ bool is_preset_name(std::string_view s) {
   return !s.empty() && s.size() <= longest_preset_name && s.find_first_not_of(allowed) == s.npos;
 }
 
-// A regular file, so that no pipe can make the start wait.
+// The text of a file, of at most `longest_preset` bytes.
 core::result<std::string> read_preset_file(std::string_view option, const std::string& name) {
   const descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.empty()) return wrong_option(option, fmt::format("cannot be read: {}", std::strerror(errno)));

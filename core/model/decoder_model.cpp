@@ -36,7 +36,6 @@ decoder_model::decoder_model(model_config config, std::vector<token_id> stop_ids
   info_.stop_ids = std::move(stop_ids);
   info_.weight_bytes = weights_.memory.size();
   info_.runs_ahead = whole_ != nullptr;
-  info_.draws_on_device = whole_ != nullptr;
   if (whole_) info_.prompt_rows = whole_->prompt_rows();
   info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_.shape, kv_);
   info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);

@@ -1,5 +1,7 @@
 #include "core/model/device_draws.h"
 
+#include <algorithm>
+
 #include "core/sample/philox.h"
 #include "core/sample/pipeline.h"
 
@@ -40,31 +42,75 @@ void device_draws::put(const draw& d) {
   o.frequency = p.frequency_penalty;
   o.presence = p.presence_penalty;
   o.top_logprobs = d.top_logprobs;
-  o.allowed_words = static_cast<std::uint32_t>(d.allowed.size());
-  o.allowed = d.allowed;
+  put_allowed(d, o);
   if (p.temperature > 0) o.uniform = uniform(p.seed, d.from->site_of(d.position));
   if (p.temperature > 0 && d.from->rare_cuts()) put_rare(d, o.rare.emplace());
   if (!d.from->changes_logits()) return;
-  const token_counts& seen = d.from->seen();
-  seen.append_to(seen_);
-  for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
-  o.seen = std::span(seen_).last(seen.size());
-  o.biases = std::span(biases_).last(p.logit_bias.size());
+  put_penalties(*d.from, o);
+  put_biases(*d.from, o);
   o.masked = d.from->masked();
+}
+
+void device_draws::put_allowed(const draw& d, kernels::decoder_draw& o) {
+  const auto own = d.from->allowed();
+  if (own.empty() || d.allowed.empty()) {
+    o.allowed = own.empty() ? d.allowed : own;
+  } else {
+    for (std::size_t i = 0; i < own.size(); ++i) allowed_.push_back(own[i] & d.allowed[i]);
+    o.allowed = std::span(allowed_).last(own.size());
+  }
+  o.allowed_words = static_cast<std::uint32_t>(o.allowed.size());
+}
+
+void device_draws::put_penalties(const sampler& from, kernels::decoder_draw& o) {
+  if (const recent_penalties* recent = from.recent()) {
+    const std::size_t first = weighted_.size();
+    recent->for_each([&](token_id id, float factor, float minus) {
+      weighted_.push_back({id, factor, minus});
+    });
+    o.weighted = std::span(weighted_).subspan(first);
+    return;
+  }
+  from.seen().append_to(seen_);
+  o.seen = std::span(seen_).last(from.seen().size());
+}
+
+void device_draws::put_biases(const sampler& from, kernels::decoder_draw& o) {
+  const auto dry = from.dry();  // rising by id
+  const std::size_t first = biases_.size();
+  for (const auto& [id, minus] : dry) biases_.push_back({id, -minus});
+  for (const auto& [id, value] : from.params().logit_bias) {
+    const auto same = std::ranges::lower_bound(dry, id, {}, &dry_penalties::penalty::id);
+    if (same != dry.end() && same->id == id)
+      biases_[first + static_cast<std::size_t>(same - dry.begin())].value += value;
+    else
+      biases_.push_back({id, value});
+  }
+  o.biases = std::span(biases_).subspan(first);
+}
+
+void device_draws::reserve(std::span<const draw> draws) {
+  std::size_t seen = 0, weighted = 0, biases = 0, allowed = 0;
+  for (const draw& d : draws) {
+    if (!d.from->changes_logits()) continue;
+    seen += d.from->seen().size();
+    if (const auto* recent = d.from->recent()) weighted += recent->most();
+    biases += d.from->params().logit_bias.size() + d.from->dry().size();
+    if (!d.allowed.empty()) allowed += d.from->allowed().size();
+  }
+  seen_.reserve(seen);
+  weighted_.reserve(weighted);
+  biases_.reserve(biases);
+  allowed_.reserve(allowed);
 }
 
 bool device_draws::begin(kernels::decoder& on, std::span<const draw> draws) {
   draws_.clear();
   seen_.clear();
+  weighted_.clear();
   biases_.clear();
-  std::size_t seen = 0, biases = 0;
-  for (const draw& d : draws) {
-    if (!d.from->changes_logits()) continue;
-    seen += d.from->seen().size();
-    biases += d.from->params().logit_bias.size();
-  }
-  seen_.reserve(seen);  // draws_ has spans into both lists while the lists grow
-  biases_.reserve(biases);
+  allowed_.clear();
+  reserve(draws);
   for (const draw& d : draws) put(d);
   return on.draw(draws_);
 }

@@ -25,14 +25,23 @@ class device_draws {
   bool collect(kernels::decoder& on, std::span<drawn> out);
 
  private:
-  // Appends one draw to draws_, and its lists to seen_ and biases_. REQUIRES: those have room for the lists.
+  // Makes room for the lists of all draws, whose spans have to stay while further lists are appended.
+  void reserve(std::span<const draw> draws);
+  // Appends one draw to draws_, and its lists to those below. REQUIRES: reserve().
   void put(const draw& d);
+  void put_penalties(const sampler& from, kernels::decoder_draw& o);
+  // Logit bias, and what DRY subtracts: a token that has both gets the sum.
+  void put_biases(const sampler& from, kernels::decoder_draw& o);
+  // The tokens that both the job and its constraint allow.
+  void put_allowed(const draw& d, kernels::decoder_draw& o);
 
   std::vector<kernels::decoder_draw> draws_;
   std::vector<kernels::decoder_result> results_;
   // The lists of all draws, one draw's after another's; draws_ has spans into them.
   std::vector<kernels::decoder_draw::seen_token> seen_;
+  std::vector<kernels::decoder_draw::weighted_token> weighted_;
   std::vector<kernels::decoder_draw::bias> biases_;
+  std::vector<std::uint32_t> allowed_;
 };
 
 }  // namespace weir::core

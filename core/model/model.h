@@ -34,7 +34,6 @@ struct model_info {
   bool paced = false;               // rows may not be computed before due(); otherwise they always may
   // A step may begin before the tokens of the one before it are known; see begin_draws(). Never with paced.
   bool runs_ahead = false;
-  bool draws_on_device = false;  // sampling fields that are host_only cannot be asked of it
 };
 
 // Rows of one sequence that could be computed next; the question to model::due().

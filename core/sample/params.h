@@ -11,11 +11,10 @@
 //   kernels/decoder.h             a member of draw_numbers
 //   kernels/cuda/draws/sample.cu  what it does on a device, and the new size of draw_order
 // A cut that few requests ask for is in core/sample/cuts.h instead, its member in rare_numbers, and its step
-// in kernels/cuda/draws/rare_cuts.h. A field that no device draws by has .host_only in its row of
-// visit_rare_sampling() instead of the last three. A field with a step of its own, beside those groups,
-// has a place in core/sample/pipeline.h and .cpp, too. Two things beside that: if net/protocol/planned.h has
-// a row for the name, the row is deleted; and programs that embed weir have the field once <weir/engine.hpp>
-// declares it.
+// in kernels/cuda/draws/rare_cuts.h. A field with a step of its own, beside those groups, has a place in
+// core/sample/pipeline.h and .cpp, too; what it makes of a sequence's tokens goes to a device as a list
+// (core/model/device_draws.cpp). Two things beside that: if net/protocol/planned.h has a row for the name,
+// the row is deleted; and programs that embed weir have the field once <weir/engine.hpp> declares it.
 //
 // Thread safety: plain data and pure functions; any thread.
 #pragma once
@@ -117,7 +116,6 @@ struct sampling_field {
   number_range range;                // of a request's value, or of each value of a list
   std::optional<number_range> file;  // of generation_config.json's value; none: not read from there
   const char* option = "";           // what --help says of the command line's option; empty: no option
-  bool host_only = false;            // model_info::draws_on_device: such a model has the default alone
   bool needs_items = false;          // of a list: a request cannot have it empty
 };
 
@@ -126,13 +124,10 @@ template <class V>
 void visit_rare_sampling(V& v) {
   using sent = sampling_request;
   using used = sampling_params;
-  v({.name = "repetition_range", .range = {-1, 1 << 30}, .host_only = true}, &sent::repetition_range,
-    &used::repetition_range);
-  v({.name = "repetition_decay", .range = {0, 1 << 30}, .host_only = true}, &sent::repetition_decay,
-    &used::repetition_decay);
+  v({.name = "repetition_range", .range = {-1, 1 << 30}}, &sent::repetition_range, &used::repetition_range);
+  v({.name = "repetition_decay", .range = {0, 1 << 30}}, &sent::repetition_decay, &used::repetition_decay);
   v({.name = "disallow_tokens"}, &sent::disallow_tokens, &used::disallow_tokens);
-  v({.name = "allowed_token_ids", .host_only = true, .needs_items = true}, &sent::allowed_token_ids,
-    &used::allowed_token_ids);
+  v({.name = "allowed_token_ids", .needs_items = true}, &sent::allowed_token_ids, &used::allowed_token_ids);
   v({.name = "top_n_sigma", .range = {-1, 100}}, &sent::top_n_sigma, &used::top_n_sigma);
   v({.name = "top_a", .range = {0, 1}}, &sent::top_a, &used::top_a);
   v({.name = "typical_p", .range = {0, 1}}, &sent::typical_p, &used::typical_p);
@@ -143,11 +138,10 @@ void visit_rare_sampling(V& v) {
   v({.name = "dynatemp_exponent", .range = {0.01, 10}}, &sent::dynatemp_exponent, &used::dynatemp_exponent);
   v({.name = "smoothing_factor", .range = {0, 10}}, &sent::smoothing_factor, &used::smoothing_factor);
   v({.name = "smoothing_curve", .range = {1, 10}}, &sent::smoothing_curve, &used::smoothing_curve);
-  v({.name = "no_repeat_ngram_size", .range = {0, 1000}, .host_only = true}, &sent::no_repeat_ngram_size,
+  v({.name = "no_repeat_ngram_size", .range = {0, 1000}}, &sent::no_repeat_ngram_size,
     &used::no_repeat_ngram_size);
-  v({.name = "bad_words", .host_only = true}, &sent::bad_words, &used::bad_words);
-  v({.name = "dry_multiplier", .range = {0, 100}, .host_only = true}, &sent::dry_multiplier,
-    &used::dry_multiplier);
+  v({.name = "bad_words"}, &sent::bad_words, &used::bad_words);
+  v({.name = "dry_multiplier", .range = {0, 100}}, &sent::dry_multiplier, &used::dry_multiplier);
   v({.name = "dry_base", .range = {1, 100}}, &sent::dry_base, &used::dry_base);
   v({.name = "dry_allowed_length", .range = {1, 1 << 20}}, &sent::dry_allowed_length,
     &used::dry_allowed_length);

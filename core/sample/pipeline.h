@@ -101,9 +101,16 @@ class sampler {
     return lists_ || attempt_ > 0 || (accepted_ < min_tokens_ && !masked_.empty());
   }
 
-  // The tokens that penalties apply to now, and the tokens that cannot be drawn now, each once; for models
-  // that draw elsewhere. seen() is empty where the penalties have a range.
+  // For models that draw elsewhere: the tokens that penalties apply to now, where the penalties have no range
+  // and where they have one (null: they have none); what DRY subtracts now; the tokens that cannot be drawn
+  // now; and those of allowed_token_ids, as in keep_allowed() (empty: all). Each has a token once.
   const token_counts& seen() const noexcept { return seen_; }
+  const recent_penalties* recent() const noexcept { return recent_ ? &*recent_ : nullptr; }
+  std::span<const dry_penalties::penalty> dry() const noexcept {
+    if (!dry_) return {};
+    return dry_->now();
+  }
+  std::span<const std::uint32_t> allowed() const noexcept { return allowed_; }
   std::span<const token_id> masked() const noexcept {
     return bans_ || attempt_ > 0 ? std::span<const token_id>(banned_) : fixed_bans();
   }

@@ -43,6 +43,8 @@ class recent_penalties {
   // The history has one token more.
   void add(const token_history& of);
 
+  // Most tokens that for_each() visits now.
+  std::size_t most() const noexcept { return entries_.size(); }
   // Calls f(id, factor, minus) for each token that has a share.
   template <class F>
   void for_each(F&& f) const {

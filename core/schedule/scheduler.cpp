@@ -32,7 +32,7 @@ constexpr std::size_t forced_together = 128;
 // Whether forced tokens, and nothing else, are to be computed.
 bool is_forced(const sequence& s) {
   return s.constrained() && s.phase() != sequence_phase::held && !s.output().empty() &&
-         s.next_row() >= s.prompt_tokens() && s.pending() <= grammar::job_mask::most_forced;
+         s.next_row() >= s.prompt_rows() && s.pending() <= grammar::job_mask::most_forced;
 }
 
 }  // namespace
@@ -327,7 +327,7 @@ bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now)
   const time_point due = model_.due({.ordinal = s.ordinal(),
                                      .position = s.next_row(),
                                      .rows = rows,
-                                     .prompt_tokens = s.prompt_tokens(),
+                                     .prompt_tokens = s.prompt_rows(),
                                      .last = s.computed_at});
   if (due <= now) return false;
   next_due_ = std::min(next_due_, due);

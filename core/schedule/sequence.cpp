@@ -4,11 +4,21 @@
 #include <cassert>
 
 namespace weir::core {
+namespace {
+
+bool is_in(std::span<const std::uint32_t> words, token_id id) {
+  const auto i = static_cast<std::uint32_t>(id);
+  return (words[i / 32] >> i % 32 & 1) != 0;
+}
+
+}  // namespace
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
     : asked(std::move(j)), root_(root_name(asked.cache_salt, m.kv_type)), last_name_(root_) {
   prompt_tokens_ = static_cast<std::uint32_t>(asked.prompt.size());
   max_output_ = std::min(asked.max_tokens, longest - prompt_tokens_);
+  assert(asked.kept <= prompt_tokens_ && !(asked.shifts && asked.prompt_logprobs));
+  if (asked.shifts) shift_ = tokens_that_leave(longest, asked.kept);
   min_tokens_ = asked.min_tokens;
   watched_ = !asked.stop.empty() || !asked.banned.empty() || asked.max_repeats > 0;
   if (asked.constraint) mask_state_ = mask_state::on_time;
@@ -30,7 +40,7 @@ void sequence::prepare(std::uint32_t vocab_size) {
   if (asked.prompt_ids.empty() && asked.sampling.repetition_penalty != 1)
     asked.prompt_ids = std::vector<token_id>(asked.prompt.begin(), asked.prompt.end());
   chooser_.emplace(asked.sampling, vocab_size, asked.prompt_ids,
-                   sampler::limits{.max_tokens = max_output_,
+                   sampler::limits{.max_tokens = most_output(),
                                    .min_tokens = asked.min_tokens,
                                    .endings = endings_,
                                    .goes_back = !asked.banned.empty(),
@@ -38,10 +48,11 @@ void sequence::prepare(std::uint32_t vocab_size) {
   if (constrained()) {
     grammar::job_mask::limits l{.vocab_size = vocab_size,
                                 .min_tokens = asked.min_tokens,
-                                .max_tokens = max_output_,
+                                .max_tokens = most_output(),
                                 .endings = endings_,
                                 .force = asked.force,
                                 .goes_back = !asked.banned.empty(),
+                                .healing = asked.healing,
                                 .draw_forced = asked.top_logprobs.has_value()};
     mask_ = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
   }
@@ -51,7 +62,8 @@ void sequence::prepare(std::uint32_t vocab_size) {
                                        .max_repeats = asked.max_repeats,
                                        .min_tokens = asked.min_tokens,
                                        .shows_stop = asked.shows_stop,
-                                       .max_output = max_output_});
+                                       .max_output = most_output(),
+                                       .healed = healed_bytes()});
   output_.reserve(max_output_);
   if (asked.prompt_logprobs) scored_.reserve(rows_to_score());
   if (asked.top_logprobs) logprobs_.reserve(max_output_);
@@ -64,9 +76,9 @@ std::optional<error> sequence::replay(const token_table& text, std::uint32_t voc
     return bad_param("spoken",
                      "a job with mirostat_mode cannot go on behind spoken tokens: they do not say "
                      "how surprising they were");
-  if (spoken.size() >= max_output_)
+  if (spoken.size() >= most_output())
     return bad_param("spoken", "spoken has {} tokens; a job that goes on has fewer than its maximum of {}",
-                     spoken.size(), max_output_);
+                     spoken.size(), most_output());
   prepare(vocab_size);
   for (std::size_t i = 0; i < spoken.size(); ++i)
     if (auto why = repeat(i, text, vocab_size)) return why;
@@ -81,8 +93,11 @@ std::optional<error> sequence::repeat(std::size_t i, const token_table& text, st
     return bad_param("spoken", "spoken[{}] is {}, which is no token of the model", i, id);
   if (is_ending(id))
     return bad_param("spoken", "spoken[{}] is token {}, a stop id of the job, which is never shown", i, id);
+  if (i == 0 && asked.healing && !is_in(asked.healing->allowed, id))
+    return bad_param("spoken", "spoken[0] is token {}, which does not begin as token_healing asks", id);
   output_.push_back({id, asked.created});
   chooser_->accept(id);
+  if (is_full()) let_leave();
   if (!watched_) return std::nullopt;
   switch (watch_->take(output_, text)) {
     case output_watch::verdict::goes_on:
@@ -160,8 +175,31 @@ sequence::accepted sequence::accept(token t, const token_table& text,
   } else if (const auto did = watch(text); did != accepted::goes_on) {
     return did;
   }
-  if (output_.size() == max_output_) return last(finish_reason::length);
+  if (output_.size() == max_output_ && !is_full()) return last(finish_reason::length);
   return accepted::goes_on;
+}
+
+void sequence::let_leave() {
+  shifts_.push_back({.at = max_output_, .tokens = shift_});
+  left_ += shift_;
+  max_output_ += std::min(shift_, asked.max_tokens - max_output_);
+  output_.reserve(max_output_);
+}
+
+void sequence::come_back(std::uint32_t place, page_pool& pool) {
+  if (shifts_.empty() || shifts_.back().at <= place) return;
+  for (; !shifts_.empty() && shifts_.back().at > place; shifts_.pop_back()) {
+    left_ -= shifts_.back().tokens;
+    max_output_ = shifts_.back().at;
+  }
+  give_back(pool);
+}
+
+void sequence::shift(page_pool& pool) {
+  assert(is_full() && !awaits() && (in_batch() || rests()));
+  furthest_ = std::max(furthest_, computed_);
+  give_back(pool);
+  let_leave();
 }
 
 sequence::accepted sequence::watch(const token_table& text) {
@@ -200,6 +238,7 @@ void sequence::go_back(std::uint32_t place, const token_table& text, page_pool& 
   watch_->go_back(output_, place, text);
   if (top_logprobs_ >= 0) logprobs_.drop(taken.size());
   output_.erase(output_.begin() + place, output_.end());
+  come_back(place, pool);
   keep_rows(pool);
 }
 
@@ -235,6 +274,7 @@ void sequence::end(finish_reason why, std::optional<error> fault) {
   how_.input_tokens = prompt_tokens();
   how_.output_tokens = sampled_;
   how_.cached_tokens = cached_;
+  how_.shifts = static_cast<std::uint32_t>(shifts_.size());
   how_.scheduled = scheduled;
   if (samples()) how_.last_token = last_at_;
   how_.max_gap = max_gap_;

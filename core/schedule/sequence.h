@@ -18,7 +18,8 @@
 // Invariants:
 //   1. delivered() <= decided() <= output().size() <= max_output(). A token is decided when no stop string
 //      can withhold it any more; only settle_now() may drop a decided token.
-//   2. computed() <= expected(). Only a sequence in the batch, a paused or a returning one has pages.
+//   2. computed() <= expected(). Only a sequence in the batch, a paused or a returning one has pages. One in
+//      the batch has none between a shift() of its context, or a go_back() over one, and the next plan.
 //   3. The first named() pages of the table are in the prefix tree, and named() * page_tokens <= computed().
 //   4. Only a sequence in the batch, a paused or a returning one awaits draws.
 #pragma once
@@ -39,6 +40,7 @@
 #include "core/sample/pipeline.h"
 #include "core/sample/sequence_logprobs.h"
 #include "core/schedule/awaited_draws.h"
+#include "core/schedule/context_shift.h"
 #include "core/stop/output_watch.h"
 #include "core/stop/token_table.h"
 
@@ -76,6 +78,7 @@ struct alignas(128) sequence_step {
   std::uint32_t decided_ = 0, delivered_ = 0;
   std::uint32_t sampled_ = 0;
   std::uint32_t prompt_tokens_ = 0, min_tokens_ = 0;  // as asked
+  std::uint32_t left_ = 0;                            // tokens that left the context, so far
   sequence_phase phase_ = sequence_phase::waiting;
   mask_state mask_state_ = mask_state::none;
   std::int8_t top_logprobs_ = -1;  // job::top_logprobs; negative: the job asked for none
@@ -130,8 +133,13 @@ class sequence : public sequence_step {
 
   // Every token that was kept, in order. The stop id that ended the sequence is not in it.
   std::span<const token> output() const noexcept { return output_; }
-  // Most output tokens: the job's max_tokens, or what the context leaves if that is less; >= 1.
+  // Most output tokens: the job's max_tokens, or what the context leaves if that is less; >= 1. A shift of
+  // the context raises it.
   std::uint32_t max_output() const noexcept { return max_output_; }
+  // The context is full, the job's max_tokens are not reached, and the context can shift.
+  bool is_full() const noexcept {
+    return output_.size() == max_output_ && shift_ > 0 && max_output_ < asked.max_tokens;
+  }
   // Tokens sampled, job::spoken included: the output, and the stop id that ended the sequence, if one did.
   std::uint32_t sampled() const noexcept { return sampled_; }
   // Leading tokens of the output that no stop string can withhold any more, and those that the sink has
@@ -178,6 +186,13 @@ class sequence : public sequence_step {
     asked.constraint.reset();
     return std::move(mask_);
   }
+  // The tokens that the next draw may give, as draw::allowed has them; empty: all. REQUIRES: the mask is
+  // ready, if there is one.
+  std::span<const std::uint32_t> allowed() const noexcept {
+    if (constrained()) return mask_->allowed();
+    if (!output_.empty() || !asked.healing) return {};
+    return asked.healing->allowed;
+  }
   // Whether its last row was computed but not drawn from, and is computed again: because its mask is late,
   // or because the sequence went back.
   bool mask_late() const noexcept { return mask_state_ == mask_state::late; }
@@ -196,9 +211,16 @@ class sequence : public sequence_step {
   bool scores() const noexcept { return scored_rows() < rows_to_score(); }
   // One more than the rows that may be taken from the prefix cache: rows that are still to be scored may not.
   std::uint32_t reusable() const noexcept { return scores() ? scored_rows() + 1 : length(); }
-  // Tokens of prompt and output that the host knows.
+  // Tokens of prompt and output that the host knows, without those that left the context.
   std::uint32_t length() const noexcept {
-    return prompt_tokens() + static_cast<std::uint32_t>(output_.size());
+    return prompt_tokens() + static_cast<std::uint32_t>(output_.size()) - left_;
+  }
+  // Position of the next token among all of prompt and output, wherever its row is.
+  std::uint32_t next_position() const noexcept { return length() + left_; }
+  // Rows at the beginning that have tokens of the prompt.
+  std::uint32_t prompt_rows() const noexcept {
+    if (left_ == 0) return prompt_tokens_;
+    return std::max(asked.kept, prompt_tokens_ - std::min(left_, prompt_tokens_));
   }
   // How many of the likeliest tokens each draw gives logprobs of; negative: the job asked for no logprobs.
   std::int32_t top_logprobs() const noexcept { return top_logprobs_; }
@@ -228,6 +250,7 @@ class sequence : public sequence_step {
   std::uint32_t next_row() const noexcept { return computed_ - (repeats_row() ? 1 : 0); }
   // REQUIRES: position < length().
   token_id token_at(std::uint32_t position) const {
+    if (left_ > 0 && position >= asked.kept) position += left_;
     return position < prompt_tokens() ? asked.prompt[position] : output_[position - prompt_tokens()].id;
   }
   // What stands in batch::tokens at `position`: the token, or an awaited draw. REQUIRES: position <
@@ -329,6 +352,11 @@ class sequence : public sequence_step {
   static constexpr std::uint32_t most_attempts = 64;      // tokens that may be refused at one place
   static constexpr std::uint32_t most_going_back = 4096;  // times that a sequence may go back
 
+  // The context is full: its older tokens leave, but for those that job::kept keeps. Releases all pages,
+  // since the rows of what stays are computed anew. REQUIRES: is_full(), running or rests(); it awaits no
+  // draw.
+  void shift(page_pool& pool);
+
   // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:
   // then they are never shown. REQUIRES: not ended.
   void close(finish_reason why, page_pool& pool, std::optional<error> fault = {});
@@ -340,7 +368,10 @@ class sequence : public sequence_step {
   // too long already. REQUIRES: not ended.
   bool fit(std::uint32_t longest) noexcept {
     if (length() >= longest) return false;
-    max_output_ = std::min(max_output_, longest - prompt_tokens_);
+    if (!shifts_.empty() && prompt_tokens_ + shifts_.back().at - left_ + shifts_.back().tokens > longest)
+      return false;  // it may go back to what it had before
+    max_output_ = std::min(max_output_, longest - prompt_tokens_ + left_);
+    if (asked.shifts) shift_ = tokens_that_leave(longest, asked.kept);
     return true;
   }
 
@@ -366,8 +397,19 @@ class sequence : public sequence_step {
   void settle_now();
 
  private:
+  // Most output tokens, whatever leaves the context.
+  std::uint32_t most_output() const noexcept { return shift_ > 0 ? asked.max_tokens : max_output_; }
+  // Counts the tokens that leave. REQUIRES: is_full().
+  void let_leave();
+  // Where the output went back to `place`, and tokens left the context behind that place: they are there
+  // again, and all rows are computed anew.
+  void come_back(std::uint32_t place, page_pool& pool);
   // Builds the sampler, the mask, the stop matcher and the loop detector, and reserves memory.
   void prepare(std::uint32_t vocab_size);
+  // Bytes of the first token that are no text of the answer.
+  std::uint32_t healed_bytes() const noexcept {
+    return asked.healing ? static_cast<std::uint32_t>(asked.healing->bytes.size()) : 0;
+  }
   // Adds spoken token `i`. Returns why it cannot have been delivered, if so.
   std::optional<error> repeat(std::size_t i, const token_table& text, std::uint32_t vocab_size);
   // Strings, then loops, for the token just added.
@@ -398,6 +440,11 @@ class sequence : public sequence_step {
   std::uint64_t ordinal_ = 0;
   std::uint32_t preemptions_ = 0, cached_ = 0;
   std::uint32_t went_back_ = 0;  // times
+  std::uint32_t shift_ = 0;      // tokens that leave a full context; 0: it cannot shift
+  struct done_shift {
+    std::uint32_t at, tokens;  // tokens of the output when it was, and tokens that left
+  };
+  std::vector<done_shift> shifts_;
   std::optional<time_point> paused_until_;
   // Most rows that were computed at a preemption. Of the rows found later, only those beyond count as cached.
   std::uint32_t furthest_ = 0;

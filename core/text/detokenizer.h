@@ -18,8 +18,10 @@ namespace weir::core {
 
 class detokenizer {
  public:
-  // `skip_special`: special tokens have no text.
-  explicit detokenizer(std::shared_ptr<const tokenizer> t, bool skip_special = true);
+  // `skip_special`: special tokens have no text. `hidden`: bytes at the beginning, counted as bytes() counts,
+  // that are no text (core/healing.h).
+  explicit detokenizer(std::shared_ptr<const tokenizer> t, bool skip_special = true,
+                       std::uint64_t hidden = 0);
 
   // Appends to `out` the characters that are complete with `id`. Returns whether the text so far ends with a
   // whole character, so that no bytes are held back.
@@ -39,6 +41,7 @@ class detokenizer {
  private:
   std::shared_ptr<const tokenizer> tokenizer_;
   bool skip_special_;
+  std::uint64_t hidden_;
   byte_joiner joiner_;
   std::uint64_t bytes_ = 0;
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();

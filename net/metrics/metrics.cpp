@@ -60,6 +60,8 @@ void append_totals(prometheus_text& out, const figures& models) {
         &c::cached_tokens);
   total("weir_generation_tokens_total", "Tokens that were sampled.", &c::tokens);
   total("weir_num_preemptions_total", "Preemptions of running jobs.", &c::preemptions);
+  total("weir_context_shifts_total", "Times that the older tokens of a job left its full context.",
+        &c::shifts);
   total("weir_forced_tokens_total",
         "Those of weir_generation_tokens_total for which a constraint left no choice.", &c::forced_tokens);
   total("weir_late_masks_total", "Draws that a step left out because the mask of a constraint was late.",

@@ -27,7 +27,7 @@ export interface Request {
   repetition_penalty?: number;
   frequency_penalty?: number;
   presence_penalty?: number;
-  /** The other fields of docs/sampling.md. Models whose tokens are drawn on a device refuse most of them. */
+  /** The other fields of docs/sampling.md. */
   repetition_range?: number;
   repetition_decay?: number;
   disallow_tokens?: number[];
@@ -57,9 +57,13 @@ export interface Request {
   stop?: string | string[];
   /** The stop string that ends the answer is a part of it. */
   include_stop_str_in_output?: boolean;
+  /** The prompt's last token is drawn again, from the tokens that begin with it. */
+  token_healing?: boolean;
   /** Texts that the answer does not have, in letters of any case. */
   banned_strings?: string | string[];
   ignore_eos?: boolean;
+  /** "shift": older tokens leave a full context, and the answer goes on. Default: it ends with `length`. */
+  context_overflow?: "end" | "shift";
   timing?: boolean;
   /** How many of the likeliest tokens come beside each token's own logprob, 0 to 20. */
   logprobs?: boolean | number;
@@ -116,6 +120,7 @@ export interface Result {
     input_tokens: number;
     output_tokens: number;
     cached_tokens?: number;
+    context_shifts?: number;
     reasoning_tokens?: number;
   };
   timing?: { [name: string]: number };

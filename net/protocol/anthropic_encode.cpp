@@ -80,9 +80,14 @@ std::size_t append_block(std::string& out, core::part_kind what, const core::ans
   return end;
 }
 
-void append_usage(std::string& out, std::uint32_t prompt, std::uint32_t cached, std::uint32_t output) {
+void append_shifts(std::string& out, const actors::outcome& how) {
+  if (how.shifts > 0) append_int(out, "context_shifts", how.shifts);
+}
+
+void append_usage(std::string& out, const actors::outcome& how) {
   append_object(out, "usage", [&] {
-    append_counts(out, prompt, cached, output);
+    append_counts(out, how.input_tokens, how.cached_tokens, how.output_tokens);
+    append_shifts(out, how);
     append_nulls(out, "cache_creation", "inference_geo", "service_tier", "speed");
   });
 }
@@ -186,7 +191,7 @@ body_parts response_body(const identity& who, const actors::token_log& log, cons
   add_reading_warnings(with_warnings.warnings, log.marks().warnings);
   append_object(out, [&] {
     append_message(out, with_warnings, &how, asked, [&] { blocks_at = out.size(); });
-    append_usage(out, how.input_tokens, how.cached_tokens, how.output_tokens);
+    append_usage(out, how);
   });
   body_parts parts;
   parts.add(out.substr(0, blocks_at));
@@ -220,7 +225,9 @@ void event_writer::open(std::string& out, std::uint32_t, std::string_view) const
   append_event(out, "message_start", [&] {
     append_object(out, "message", [&] {
       append_message(out, who_, nullptr, asked_, [] {});
-      append_usage(out, prompt_tokens_, 0, 0);
+      actors::outcome so_far;
+      so_far.input_tokens = prompt_tokens_;
+      append_usage(out, so_far);
     });
   });
   keep_alive(out);
@@ -288,8 +295,10 @@ void event_writer::end(std::string& out, std::span<const actors::outcome> ending
   if (how.parts.value_or(1) > 0) append_block_stop(out, how.parts.value_or(1) - 1);
   append_event(out, "message_delta", [&] {
     append_object(out, "delta", [&] { append_stop(out, &how, asked_); });
-    append_object(out, "usage",
-                  [&] { append_counts(out, how.input_tokens, how.cached_tokens, how.output_tokens); });
+    append_object(out, "usage", [&] {
+      append_counts(out, how.input_tokens, how.cached_tokens, how.output_tokens);
+      append_shifts(out, how);
+    });
   });
   append_event(out, "message_stop", [] {});
 }

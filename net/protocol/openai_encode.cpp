@@ -42,6 +42,7 @@ void append_usage(std::string& out, const actors::outcome& how) {
     if (how.reasoning_tokens > 0)
       append_object(out, "completion_tokens_details",
                     [&] { append_int(out, "reasoning_tokens", how.reasoning_tokens); });
+    if (how.shifts > 0) append_int(out, "context_shifts", how.shifts);
   });
 }
 
@@ -207,6 +208,7 @@ actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t
   for (std::size_t i = 0; i < choices.size(); ++i) {
     all.output_tokens += choices[i].output_tokens;
     all.reasoning_tokens += choices[i].reasoning_tokens;
+    all.shifts += choices[i].shifts;
     if (i % n != 0) continue;
     all.input_tokens += choices[i].input_tokens;
     all.cached_tokens += choices[i].cached_tokens;

@@ -39,7 +39,6 @@ inline constexpr planned_name planned_names[] = {
     {place::create_field, "n", "1", "1", planned_name::value::count},  // OpenAI's bodies have it
     {place::create_field, "best_of", "1", "1", planned_name::value::count},
     {place::create_field, "prompt_logprobs"},  // OpenAI's bodies have it
-    {place::request_field, "token_healing", "false"},
     {place::openai_field, "suffix", R"("")"},
     {place::openai_field, "store", "false"},
     {place::openai_field, "length_penalty", "1"},

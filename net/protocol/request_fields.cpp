@@ -190,6 +190,12 @@ core::result<void> store_deadline(std::string_view name, const json::value& v, r
   return {};
 }
 
+core::result<void> store_overflow(std::string_view name, const json::value& v, request& r) {
+  r.shifts = v == "shift";
+  if (!r.shifts && v != "end") return wrong(name, fmt::format("{} must be \"end\" or \"shift\"", name));
+  return {};
+}
+
 // Two names of one field, which both may be there only with the same value.
 core::result<void> store_max_reasoning(std::string_view name, const json::value& v, request& r) {
   auto value = read_integer(name, v);
@@ -224,12 +230,14 @@ constexpr field fields[] = {
     {"max_tokens", store_max_tokens},
     {"min_tokens", store<read_integer, &request::min_tokens>},
     {"max_repeats", store<read_integer, &request::max_repeats>},
+    {"context_overflow", store_overflow},
     {"ignore_eos", store<read_bool, &request::ignore_eos>},
     {"stop", store_texts<&request::stop>},
     {"banned_strings", store_banned},
     {"include_stop_str_in_output", store<read_bool, &request::shows_stop>},
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
     {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
+    {"token_healing", store<read_bool, &request::token_healing>},
     {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},
     {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},

@@ -134,6 +134,7 @@ void append_usage(std::string& out, const actors::outcome& how) {
     append_object(out, "output_tokens_details",
                   [&] { append_int(out, "reasoning_tokens", how.reasoning_tokens); });
     append_int(out, "total_tokens", std::int64_t{how.input_tokens} + how.output_tokens);
+    if (how.shifts > 0) append_int(out, "context_shifts", how.shifts);
   });
 }
 

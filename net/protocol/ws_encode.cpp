@@ -56,6 +56,7 @@ void append_usage(std::string& out, const actors::outcome& how) {
     append_int(out, "output_tokens", how.output_tokens);
     append_int(out, "cached_tokens", how.cached_tokens);
     if (how.reasoning_tokens > 0) append_int(out, "reasoning_tokens", how.reasoning_tokens);
+    if (how.shifts > 0) append_int(out, "context_shifts", how.shifts);
   });
 }
 

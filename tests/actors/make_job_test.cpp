@@ -226,60 +226,6 @@ TEST_CASE("a job has the model's own stop ids beside its own, but where it ignor
   CHECK(made(r, m)->stop_token_ids == core::token_set{5, 9});
 }
 
-TEST_CASE("a field that a device does not draw by is refused by name, and its neutral values are taken") {
-  sim_model m;
-  using core::sampling_request;
-  struct row {
-    std::string name;
-    std::function<void(sampling_request&)> ask, off;
-  };
-  const auto number = [](auto member, auto value) { return [=](sampling_request& r) { r.*member = value; }; };
-  const auto nothing = [](sampling_request&) {};
-  const row rows[] = {
-      {"allowed_token_ids", number(&sampling_request::allowed_token_ids, std::vector<std::int64_t>{3}),
-       nothing},
-      {"no_repeat_ngram_size", number(&sampling_request::no_repeat_ngram_size, 3),
-       number(&sampling_request::no_repeat_ngram_size, 0)},
-      {"bad_words", [](sampling_request& r) { r.bad_words = {"ab"}; },
-       [](sampling_request& r) { r.bad_words = {std::vector<std::int64_t>{5}}; }},
-      {"dry_multiplier", number(&sampling_request::dry_multiplier, 0.5),
-       number(&sampling_request::dry_base, 2)},
-      {"repetition_range",
-       [](sampling_request& r) {
-         r.repetition_range = 64;
-         r.frequency_penalty = 0.5;
-       },
-       number(&sampling_request::repetition_range, 64)},  // no penalty has this range
-      {"repetition_decay",
-       [](sampling_request& r) {
-         r.repetition_decay = 64;
-         r.repetition_penalty = 1.5;
-       },
-       number(&sampling_request::repetition_decay, 64)}};
-  for (const row& asked : rows) {
-    INFO(asked.name);
-    auto r = text("hi");
-    asked.ask(r.sampling);
-    m.info.draws_on_device = false;
-    CHECK(made(r, m).has_value());
-    m.info.draws_on_device = true;
-    const auto j = made(r, m);
-    REQUIRE_FALSE(j.has_value());
-    CHECK(j.error().code == core::errc::not_supported);
-    CHECK(j.error().param == asked.name);
-    r = text("hi");
-    asked.off(r.sampling);
-    CHECK(made(r, m).has_value());
-  }
-  auto r = text("hi");
-  r.sampling.disallow_tokens = {5, 3, 5};  // devices have masks
-  CHECK(made(r, m)->sampling.disallow_tokens == core::token_set{3, 5});
-  r.sampling.top_n_sigma = 1.5;  // and the cuts
-  r.sampling.mirostat_mode = 1;
-  r.sampling.temperature_last = true;
-  CHECK(made(r, m)->sampling.mirostat_mode == 1);
-}
-
 TEST_CASE("bad words of one token are forbidden tokens, longer ones are kept with their lengths") {
   sim_model m;  // a byte is a token
   auto r = text("hi");
@@ -343,6 +289,26 @@ TEST_CASE("the edges of each range are taken") {
   r.stop_token_ids = {0, 999};
   r.sampling.logit_bias = {{999, -100}};
   CHECK(made(r, m).has_value());
+}
+
+TEST_CASE("token healing takes the prompt's last token away, but not its only one") {
+  sim_model m;
+  request r;
+  r.token_healing = true;
+  r.input = prompt_ids{5, 6, 7};
+  auto healed = made(r, m);
+  REQUIRE(healed.has_value());
+  CHECK(healed->prompt == std::vector<core::token_id>{5, 6});
+  REQUIRE(healed->healing);
+  CHECK(healed->healing->bytes == m.tokenizer->token_bytes(7));
+  r.input = prompt_ids{5};
+  auto whole = made(r, m);
+  REQUIRE(whole.has_value());
+  CHECK(whole->prompt.size() == 1);
+  CHECK_FALSE(whole->healing);
+  r.token_healing = false;
+  r.input = prompt_ids{5, 6, 7};
+  CHECK_FALSE(made(r, m)->healing);
 }
 
 TEST_CASE("a prompt must leave room for one token of the answer") {

@@ -104,19 +104,6 @@ TEST_CASE("presets: an unknown name is refused with the names that there are") {
   CHECK(without.error().param == "preset");
 }
 
-TEST_CASE("presets: a field that the model's device does not draw by is refused by name") {
-  preset_model m;
-  m.info.draws_on_device = true;
-  auto r = with_preset("p");
-  sampling_presets all;
-  all["p"].dry_multiplier = 0.5;
-  REQUIRE(take_preset(r, all).has_value());
-  const auto j = job_without_prompt(r, m);
-  REQUIRE_FALSE(j.has_value());
-  CHECK(j.error().code == core::errc::not_supported);
-  CHECK(j.error().param == "dry_multiplier");
-}
-
 TEST_CASE("presets: what needs no model is checked without one") {
   core::sampling_request r;
   r.top_k = -1;

@@ -52,13 +52,8 @@ case_of random_case(std::mt19937& random, std::uint32_t vocab, bool rare) {
   c.d.p = random_params(random);
   if (rare) add_rare(random, vocab, c.d.p);
   sampling_params& p = c.d.p;
-  p.repetition_range = -1;  // what devices do not have
-  p.repetition_decay = 0;
-  p.allowed_token_ids = {};
-  p.no_repeat_ngram_size = 0;
-  p.bad_words = {};
-  p.dry_multiplier = 0;
-  for (int i = 0; i < 20; ++i) c.d.prompt.push_back(static_cast<token_id>(random() % vocab));
+  const std::uint32_t usual = random() % 2 ? vocab : 7;  // few tokens: repetitions come
+  for (int i = 0; i < 20; ++i) c.d.prompt.push_back(static_cast<token_id>(random() % usual));
   if (random() % 4 == 0) p.logit_bias = {{1, 3.5f}, {2, -100.0f}, {5, 0.25f}};
   if (random() % 5 == 0) c.d.masked = {0, 3};
   if (random() % 3 == 0) {
@@ -76,7 +71,7 @@ case_of random_case(std::mt19937& random, std::uint32_t vocab, bool rare) {
                                                   .endings = c.d.masked,
                                                   .prompt = c.d.prompt});
   for (int i = 0; i < 10; ++i) {
-    const auto id = static_cast<token_id>(random() % vocab);
+    const auto id = static_cast<token_id>(random() % usual);
     c.d.output.push_back(id);
     c.s->learn(static_cast<float>(random() % 100) / 10);
     c.s->accept(id);

@@ -47,14 +47,14 @@ constexpr struct {
 }  // namespace
 
 TEST_CASE("preset files: fields under their names, and under those of other servers") {
-  const auto read = read_preset(
-      R"({"temperature":0.5,"repeat_penalty":1.1,"mirostat":false,"stop":null,"top_k":null,)"
-      R"("dynamic_temperature":true,"dynatemp_low":0.5,"dynatemp_high":1.5,"token_healing":false})");
+  const auto read =
+      read_preset(R"({"temperature":0.5,"repeat_penalty":1.1,"mirostat":false,"stop":null,"top_k":null,)"
+                  R"("dynamic_temperature":true,"dynatemp_low":0.5,"dynatemp_high":1.5,"guidance_scale":1})");
   REQUIRE_FALSE(read.has_value());  // `stop` is no sampling field, whatever its value
   CHECK(read.error().param == "stop");
   const auto fields = read_preset(
       R"({"temperature":0.5,"repeat_penalty":1.1,"mirostat":false,"top_k":null,"custom_token_bans":"5,17",)"
-      R"("dynamic_temperature":true,"dynatemp_low":0.5,"dynatemp_high":1.5,"token_healing":false})");
+      R"("dynamic_temperature":true,"dynatemp_low":0.5,"dynatemp_high":1.5,"guidance_scale":1})");
   REQUIRE(fields.has_value());
   CHECK(fields->temperature == 1.0);
   CHECK(fields->dynatemp_range == 0.5);
@@ -75,7 +75,8 @@ TEST_CASE("preset files: a fault names the file and the field") {
       {R"({"temprature":1})", "unknown field 'temprature'"},
       {R"({"max_tokens":5})", "unknown field 'max_tokens'"},
       {R"({"preset":"p"})", "unknown field 'preset'"},
-      {R"({"token_healing":true})", "token_healing is not supported yet"},
+      {R"({"guidance_scale":2})", "guidance_scale is not supported yet"},
+      {R"({"token_healing":true})", "unknown field 'token_healing'"},
       {R"({"dynamic_temperature":true})", "dynamic_temperature needs"},
       {R"({"disallow_tokens":[-1]})", "disallow_tokens: -1 is not a token id"},
       {R"([1])", "must be an object, not an array"},

@@ -1,5 +1,5 @@
 // job_kinds.h — jobs of every kind by number: constraints, calls of tools, several choices of a prompt, stop
-// strings, banned strings, penalties, cuts, mirostat, bans, loops and logprobs.
+// strings, banned strings, healing, penalties, cuts, mirostat, bans, loops and logprobs.
 #pragma once
 
 #include <memory>
@@ -86,6 +86,7 @@ inline core::job job_of_kind(const engine_rig& rig, std::uint64_t kind) {
   if (kind % 11 == 7) j.sampling.no_repeat_ngram_size = 2;
   if (kind % 11 == 8) j.sampling.repetition_penalty = 1.2f, j.sampling.repetition_range = 7;
   if (kind % 13 == 9) j.sampling.dynatemp_range = 0.5f, j.sampling.top_n_sigma = 2;
+  if (kind % 10 == 9) j.healing = core::healing_of(2, *kind_words(), kind_words()->vocab_size());
   if (kind % 17 == 6) j.sampling.mirostat_mode = 1 + kind / 17 % 2;
   if (kind % 12 == 2 || kind % 12 == 11) {  // the latter with logprobs of every token
     j.constraint = fresh_calls(views);

@@ -66,12 +66,14 @@ bool job_mask::go_back(std::span<const token> kept) {
 std::optional<bool> job_mask::whole_behind(token_id id) const {
   assert(ready());
   if (!all_taken()) return next_forced_ + 1 == forced_.size() && cursor_.must_end();
+  if (heals()) return std::nullopt;
   const auto to = cursor_.over().accept_known(cursor_.at(), id);
   if (!to) return std::nullopt;
   return cursor_.over().must_end(*to);
 }
 
 bool job_mask::work_by_heart() {
+  if (heals()) return false;
   const auto& over = cursor_.over();
   auto at = cursor_.at();
   if (next_) {
@@ -111,7 +113,7 @@ void job_mask::work_afresh() {
       fail(bad_param("spoken", "spoken is a whole text of the job's constraint, behind which nothing comes"));
     return;
   }
-  if (next_ && !cursor_.accept(*next_) && !cursor_.failed())
+  if (next_ && !pass(*next_) && !cursor_.failed())
     return fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
   if (next_ && !cursor_.failed()) remember(*next_, false);
   next_.reset();
@@ -120,7 +122,34 @@ void job_mask::work_afresh() {
   make_mask();
 }
 
+bool job_mask::pass(token_id id) {
+  if (!heals()) return cursor_.accept(id);
+  const parse_id to = behind_healed(id);
+  if (to <= constraint::failed) return false;
+  cursor_.go(to);
+  return true;
+}
+
+parse_id job_mask::behind_healed(token_id id) {
+  const auto i = static_cast<std::uint32_t>(id);
+  if ((limits_.healing->allowed[i / 32] >> i % 32 & 1) == 0) return constraint::dead;
+  const std::string_view all = cursor_.over().trie().text(id), healed = limits_.healing->bytes;
+  return all.size() < healed.size() ? constraint::dead
+                                    : cursor_.over().step(cursor_.at(), all.substr(healed.size()));
+}
+
+// There is always a token: the one that was taken away, behind which the text begins.
+void job_mask::write_healed() {
+  std::ranges::fill(allowed_, 0);
+  for (std::uint32_t i = 0; i < limits_.vocab_size; ++i) {
+    if (behind_healed(static_cast<token_id>(i)) <= constraint::failed) continue;
+    allowed_[i / 32] |= 1u << i % 32;
+  }
+  place_ = place::open;
+}
+
 void job_mask::make_mask() {
+  if (heals()) return write_healed();
   const auto* mask = cursor_.failed() ? nullptr : cursor_.mask();
   if (!mask) {
     const auto why = cursor_.over().failure();
@@ -136,7 +165,7 @@ bool job_mask::replay() {
   find_forced();
   for (std::size_t i = 0; i < spoken.size() && !cursor_.failed(); ++i) {
     const bool forced = !all_taken();
-    if (forced ? spoken[i] != forced_[next_forced_] : !cursor_.accept(spoken[i])) {
+    if (forced ? spoken[i] != forced_[next_forced_] : !pass(spoken[i])) {
       if (cursor_.failed()) break;  // make_mask() says why
       end();
       fail(bad_param("spoken", "spoken[{}] is token {}, which the job's constraint does not write there", i,
@@ -162,7 +191,7 @@ void job_mask::end() {
 void job_mask::find_forced() {
   forced_.clear();
   next_forced_ = 0;
-  if (limits_.force == forcing::off) return;
+  if (limits_.force == forcing::off || heals()) return;
   auto& over = cursor_.over();
   while (!cursor_.failed() && forced_.size() < most_forced && may_force(over, cursor_.at())) {
     const auto before = forced_.size();

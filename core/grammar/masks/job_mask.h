@@ -30,6 +30,7 @@
 #include "core/error.h"
 #include "core/grammar/cursor.h"
 #include "core/grammar/forcing.h"
+#include "core/healing.h"
 #include "core/token_set.h"
 
 namespace weir::core::grammar {
@@ -49,6 +50,8 @@ class job_mask {
     token_set endings;             // ids that end the text where it may end
     forcing force = forcing::canonical;
     bool goes_back = false;  // go_back() may be called
+    // The first token begins with these bytes, which the text does not have. Null: nothing of the kind.
+    std::shared_ptr<const core::healing> healing;
     // Forced tokens are drawn too, each from a mask that allows only this token: for jobs that ask for the
     // logprobs of every token.
     bool draw_forced = false;
@@ -116,6 +119,14 @@ class job_mask {
   void work_afresh();
   // Adds the tokens of `spoken_`. False: the text has failed there.
   bool replay();
+  // Whether the next token is the first, and begins with bytes that the text does not have.
+  bool heals() const noexcept { return limits_.healing && tokens() == 0; }
+  // Moves the cursor behind a token. False: as cursor::accept().
+  bool pass(token_id id);
+  // What follows the first token where heals(); constraint::dead: the token is not allowed.
+  parse_id behind_healed(token_id id);
+  // The mask of the first token where heals().
+  void write_healed();
   // Makes the mask of the cursor's place, or of the first forced token that was not taken.
   void make_mask();
   bool is_early() const noexcept { return tokens() < limits_.min_tokens; }

@@ -15,7 +15,7 @@ namespace {
 // The words of a draw's lists (draw_order): two for each seen token and each bias, one for each masked token,
 // and those of the allowed tokens.
 std::size_t words_of(const decoder_draw& w) {
-  return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size() + w.allowed.size();
+  return 2 * w.seen.size() + 3 * w.weighted.size() + 2 * w.biases.size() + w.masked.size() + w.allowed.size();
 }
 
 constexpr auto not_drawn = static_cast<draw_state>(-1);  // the state of a result that has not arrived
@@ -101,7 +101,13 @@ void draw_launcher::write(std::span<const decoder_draw> draws, std::size_t first
     draw_order& o = *to++;
     static_cast<draw_numbers&>(o) = w;
     o.lists_at = at;
-    o.seen = static_cast<std::uint32_t>(w.seen.size());
+    o.seen = static_cast<std::uint32_t>(w.seen.size() + w.weighted.size());
+    if (!w.weighted.empty()) o.repetition = 0;
+    for (const auto& e : w.weighted) {
+      word[at++] = static_cast<std::uint32_t>(e.id);
+      word[at++] = std::bit_cast<std::uint32_t>(e.factor);
+      word[at++] = std::bit_cast<std::uint32_t>(e.minus);
+    }
     for (const auto& e : w.seen) {
       word[at++] = static_cast<std::uint32_t>(e.id);
       word[at++] = e.in_output;

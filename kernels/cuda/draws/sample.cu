@@ -22,7 +22,7 @@ __device__ void restore_row(const draw_order& o, const std::uint32_t* words, con
     logits[words[o.biases_at() + 2 * i]] = saved[o.biases_at() + 2 * i];
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads)
-    logits[words[o.lists_at + 2 * i]] = saved[o.lists_at + 2 * i];
+    logits[words[o.lists_at + o.words_a_seen() * i]] = saved[o.lists_at + o.words_a_seen() * i];
 }
 
 // Applies the cuts, then draws a token among those that are kept.

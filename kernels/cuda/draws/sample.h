@@ -13,12 +13,14 @@ constexpr std::uint32_t no_draw = 0xffffffff;
 // What a block needs to know of its draw (decoder_draw). `row` may be no_draw. The lists of all draws lie in
 // one array of words of 4 bytes, those of one draw behind one another from word `lists_at` on.
 struct alignas(64) draw_order : draw_numbers {
-  // Seen tokens: (id, times in the output), two words each. Biases: (id, bits of the float), two words each.
+  // Seen tokens: (id, times in the output), two words each; or, where `repetition` is 0, (id, bits of its
+  // factor, bits of what is subtracted), three words each. Biases: (id, bits of the float), two words each.
   // Masked tokens: an id, one word each. Then, as they are, the `allowed_words` words of the tokens that can
   // be drawn. All but `lists_at` count tokens, not words.
   std::uint32_t lists_at, seen, biases, masked;
 
-  __host__ __device__ std::uint32_t biases_at() const { return lists_at + 2 * seen; }
+  __host__ __device__ std::uint32_t words_a_seen() const { return repetition == 0 ? 3 : 2; }
+  __host__ __device__ std::uint32_t biases_at() const { return lists_at + words_a_seen() * seen; }
   __host__ __device__ std::uint32_t masked_at() const { return biases_at() + 2 * biases; }
   __host__ __device__ std::uint32_t allowed_at() const { return masked_at() + masked; }
 };

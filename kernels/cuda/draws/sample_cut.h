@@ -205,7 +205,8 @@ __device__ u64 find_edge(const Kept& k, bool by_rank, double wanted, std::uint32
   above = block_total(above, s);
   const int found = static_cast<int>(s.found);
   if (found > most_candidates)
-    return find_edge_by_digits(k, by_rank, wanted, above, vocab, [&](float l) { return fine(l) == bin; }, s);
+    return find_edge_by_digits(
+        k, by_rank, wanted, above, vocab, [&](float l) { return fine(l) == bin; }, s);
   int size = 32;
   while (size < found) size *= 2;
   for (int i = found + static_cast<int>(threadIdx.x); i < size; i += threads) s.candidates[i] = 0;

@@ -11,11 +11,16 @@ namespace weir::kernels::cuda::sampling {
 inline __device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved,
                                   float* logits) {
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads) {
-    const std::uint32_t at = o.lists_at + 2 * i;
+    const std::uint32_t at = o.lists_at + o.words_a_seen() * i;
     float& l = logits[words[at]];
     saved[at] = l;
-    float changed = l > 0 ? l / o.repetition : l * o.repetition;
-    if (words[at + 1] != 0) changed -= o.frequency * static_cast<float>(words[at + 1]) + o.presence;
+    const bool weighted = o.repetition == 0;
+    const float factor = weighted ? __uint_as_float(words[at + 1]) : o.repetition;
+    float changed = l > 0 ? l / factor : l * factor;
+    if (weighted)
+      changed -= __uint_as_float(words[at + 2]);
+    else if (words[at + 1] != 0)
+      changed -= o.frequency * static_cast<float>(words[at + 1]) + o.presence;
     l = changed;
   }
   __syncthreads();

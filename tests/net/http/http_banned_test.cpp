@@ -1,4 +1,4 @@
-// Banned strings over HTTP: the answer has none of them, in every protocol that tells why it ended.
+// Banned strings and token healing over HTTP.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -40,6 +40,20 @@ TEST_CASE("http: an answer has no banned string, and goes on behind what was wri
   const auto stats = c.get("/v1/stats").json();
   CHECK(stats.at("banned").at("times").to_number<int>() >= 1);
   CHECK(stats.at("banned").at("tokens").to_number<int>() >= 1);
+}
+
+TEST_CASE("http: with token_healing the answer's text begins behind the prompt, not in it") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string all = sim_text(7, 12);
+  const std::string rest = all.substr(all.find(' ') + 1);  // the first token is the prompt's "b"
+  const auto completion = c.post("/v1/completions", R"({"prompt":"ab","model":"sim","seed":7,"max_tokens":12,
+      "token_healing":true,"echo":true})");
+  REQUIRE(completion.status == 200);
+  const auto answer = completion.json();
+  CHECK(answer.at("choices").at(0).at("text").as_string() == "ab" + rest);
+  CHECK(answer.at("usage").at("prompt_tokens") == 1);
+  CHECK(answer.at("usage").at("completion_tokens") == 12);
 }
 
 TEST_CASE("http: an answer without any other way ends with what it has, and says so in each protocol") {

@@ -147,13 +147,13 @@ TEST_CASE("planned: refusals of response.create say what they always said") {
       {"n", "0", "n must be at least 1, not 0"},
       {"best_of", "-3", "best_of must be at least 1, not -3"},
       {"prompt_logprobs", "0", "prompt_logprobs is not supported yet"},
-      {"token_healing", "true", "token_healing is not supported yet"},
+      {"guidance_scale", "2", "guidance_scale is not supported yet"},
   };
   for (const auto& r : rows) {
     CAPTURE(r.name, r.value);
     check_refused(create(member(r.name, r.value)), "invalid_param", r.name, r.message);
   }
-  check_taken(create(R"("token_healing":false,"best_of":1.0,"prompt_logprobs":null)"));
+  check_taken(create(R"("guidance_scale":1,"best_of":1.0,"prompt_logprobs":null)"));
 }
 
 TEST_CASE("planned: refusals of frames and of OpenAI's bodies say what they always said") {

@@ -133,7 +133,6 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
   } rows[] = {
       {"prompt_logprobs", "5", "null"},
       {"n", "2", "1"},
-      {"token_healing", "true", "false"},
   };
   for (const auto& r : rows) {
     CAPTURE(r.name);
@@ -148,7 +147,7 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
 TEST_CASE("weir.v1: response.create carries every field into the request") {
   auto c = as<ws::response_create>(R"({
     "type":"response.create","id":"Lane_1.a-b","input":"Once","model":"m","max_tokens":7,"min_tokens":2,
-    "ignore_eos":true,"stop_token_ids":[1,2],"stop":["a","b"],"include_stop_str_in_output":true,"banned_strings":["c","D"],"add_special_tokens":false,"skip_special_tokens":false,
+    "ignore_eos":true,"stop_token_ids":[1,2],"stop":["a","b"],"include_stop_str_in_output":true,"banned_strings":["c","D"],"token_healing":true,"add_special_tokens":false,"skip_special_tokens":false,
     "temperature":0.5,"top_k":40,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.1,"frequency_penalty":-0.5,
     "presence_penalty":1,"seed":18446744073709551615,"logit_bias":{"5":-100,"6":1.5},"priority":-3,"cache_salt":"ours","deadline_ms":1500,
     "on_disconnect":"cancel","timing":true,"return_token_ids":true,"metadata":{"a":1},"typo":1,"other":null})");
@@ -163,6 +162,7 @@ TEST_CASE("weir.v1: response.create carries every field into the request") {
   CHECK(r.stop_token_ids == std::vector<std::int64_t>{1, 2});
   CHECK(r.stop == std::vector<std::string>{"a", "b"});
   CHECK(r.shows_stop);
+  CHECK(r.token_healing);
   CHECK(r.banned_strings == std::vector<std::string>{"c", "D"});
   CHECK(!r.add_special_tokens);
   CHECK(!r.skip_special_tokens);
