@@ -9,29 +9,41 @@ namespace {
 
 using namespace sampling;
 
-// Copies the logits, changes the copy by the draw's lists, and returns its best key.
-__device__ u64 make_row(const draw_order& o, const std::uint32_t* words, float* saved, const float* logits,
-                        const rare_row& r, room& s) {
-  for (std::uint32_t i = threadIdx.x; i < r.count; i += threads) r.values[i] = logits[i];
+// Makes the row a copy in `own`, which may be changed.
+__device__ void own_row(rare_row& r, float* own) {
+  if (r.values == own) return;
+  each_of(r, [&](std::uint32_t i) { own[i] = r.values[i]; });
+  r.values = own;
   __syncthreads();
+}
+
+// Changes the row by the draw's lists, if there are any, and returns its best key. `raw_best`: that of the
+// row as it is, which is the model's.
+__device__ u64 change(const draw_order& o, const std::uint32_t* words, float* saved, rare_row& r, float* own,
+                      u64 raw_best, room& s) {
+  if (o.seen + o.biases + o.masked + o.allowed_words == 0) return raw_best;
+  own_row(r, own);
   if (o.seen + o.biases + o.masked > 0) change_row(o, words, saved, r.values);
   const allowed_tokens allowed{o.allowed_words > 0 ? words + o.allowed_at() : nullptr};
   if (allowed.words) drop_where(r, [&](std::uint32_t i) { return !allowed.has(i); });
   return best_of(r.values, r.count, s);
 }
 
-// Draws a token from the row, into s.id. Returns its surprise.
-__device__ float draw_from(rare_row& r, const rare_order& o, room& s) {
+// Draws a token from the row, whose largest logit is r.top, into s.id. Returns its surprise.
+__device__ float draw_from(rare_row& r, float* own, const rare_order& o, room& s) {
   const rare_numbers& p = o.rare;
-  if (p.top_n_sigma > 0) cut_top_n_sigma(r, p.top_n_sigma, s);
-  if (p.temperature_last == 0)
-    temper(r, o.temperature, p, s);
-  else
-    r.top = logit_of(best_of(r.values, r.count, s));
-  apply_cuts(r, o, p, s);
+  const std::uint32_t vocab = r.count;
+  const double all = -INFINITY;
+  if (!begin_with_few(r, own, o, p, s)) {
+    own_row(r, own);
+    if (p.top_n_sigma > 0) drop_below(r, least_near_top(r, p.top_n_sigma, s));
+    if (p.temperature_last == 0) temper(r, temperature_of(r, o.temperature, p, all, s), p, s);
+  }
+  apply_cuts(r, vocab, o, p, s);
   if (p.temperature_last != 0) {
     drop_where(r, [&](std::uint32_t i) { return r.weight(i) == 0; });
-    temper(r, o.temperature, p, s);
+    r.top = logit_of(best_of(r.values, r.count, s));
+    temper(r, temperature_of(r, o.temperature, p, all, s), p, s);
   }
   draw_among(r, o.uniform, r.count, s);
   __syncthreads();
@@ -56,15 +68,17 @@ __global__ void __launch_bounds__(threads)
   __syncthreads();
   const rare_order& o = *reinterpret_cast<const rare_order*>(order);
   const float* logits = all_logits + std::size_t{o.row} * vocab;
-  float* values = all_rooms + blockIdx.x * rare_room(vocab);
+  float* own = all_rooms + blockIdx.x * rare_room(vocab);
   const std::size_t stride = rare_room(vocab) / 3;
-  rare_row r{values, vocab, 0, nullptr, values + stride, values + 2 * stride};
+  // The model's row is not written to: own_row() comes before every step that does.
+  rare_row r{const_cast<float*>(logits), vocab, 0, nullptr, own + stride, own + 2 * stride};
   const u64 raw_best = best_of(logits, vocab, s);
-  const u64 best = raw_best ? make_row(o, words, saved, logits, r, s) : 0;
+  const u64 best = raw_best ? change(o, words, saved, r, own, raw_best, s) : 0;
   draw_result result{-1, raw_best ? draw_state::nothing_left : draw_state::fault};
   float surprise = 0;
   if (best) {
-    surprise = draw_from(r, o, s);
+    r.top = logit_of(best);
+    surprise = draw_from(r, own, o, s);
     result = {s.id, draw_state::drawn};
     if (o.top_logprobs >= 0) {
       __syncthreads();

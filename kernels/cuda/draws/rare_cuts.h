@@ -7,55 +7,69 @@
 
 namespace weir::kernels::cuda::sampling {
 
-inline __device__ void cut_top_n_sigma(const rare_row& r, float n, room& s) {
-  const auto finite = [&](std::uint32_t i) { return r.values[i] > -INFINITY; };
-  const auto value = [&](std::uint32_t i) { return finite(i) ? static_cast<double>(r.values[i]) : 0.0; };
-  const double left = sum_over(r, s, [&](std::uint32_t i) { return finite(i) ? 1.0 : 0.0; });
-  const double mean = sum_over(r, s, value) / left;
-  const double squares = sum_over(r, s, [&](std::uint32_t i) {
-    const double from_mean = value(i) - mean;
-    return finite(i) ? from_mean * from_mean : 0.0;
+// The least logit that top_n_sigma keeps, where the row's largest is r.top.
+inline __device__ double least_near_top(const rare_row& r, float n, room& s) {
+  double count = 0, sum = 0;
+  each_of(r, [&](std::uint32_t i) {
+    const float l = r.values[i];
+    if (!(l > -INFINITY)) return;
+    count += 1;
+    sum += static_cast<double>(l);
   });
-  const double top = logit_of(best_of(r.values, r.count, s));
-  const double least = top - static_cast<double>(n) * sqrt(squares / left);
+  const double left = block_total(count, s);
+  const double mean = block_total(sum, s) / left;
+  const double squares = sum_over(r, s, [&](std::uint32_t i) {
+    const float l = r.values[i];
+    const double from_mean = static_cast<double>(l) - mean;
+    return l > -INFINITY ? from_mean * from_mean : 0.0;
+  });
+  return static_cast<double>(r.top) - static_cast<double>(n) * sqrt(squares / left);
+}
+
+inline __device__ void drop_below(const rare_row& r, double least) {
   drop_where(r, [&](std::uint32_t i) { return static_cast<double>(r.values[i]) < least; });
 }
 
-// The temperature that dynatemp_range gives the row, whose largest logit is r.top.
-inline __device__ double dynamic_temperature(const rare_row& r, float middle, const rare_numbers& p,
-                                             room& s) {
+// The temperature of the row, whose largest logit is r.top. With dynatemp_range it depends on the tokens from
+// the logit `least` on.
+inline __device__ double temperature_of(const rare_row& r, float middle, const rare_numbers& p, double least,
+                                        room& s) {
   const double t = middle, range = p.dynatemp_range;
-  const double left = sum_over(r, s, [&](std::uint32_t i) { return r.values[i] > -INFINITY ? 1.0 : 0.0; });
-  if (left == 1) return t;
-  const double total = total_weight(r, s);
-  const double sum = sum_over(r, s, [&](std::uint32_t i) {
+  if (range <= 0) return t;
+  double mine = 0, weights = 0, products = 0;
+  each_of(r, [&](std::uint32_t i) {
+    const float l = r.values[i];
+    if (!(l > -INFINITY) || static_cast<double>(l) < least) return;
+    mine += 1;
     const double w = r.weight(i);
-    return w > 0 ? w * (static_cast<double>(r.values[i]) - static_cast<double>(r.top)) : 0.0;
+    weights += w;
+    if (w > 0) products += w * (static_cast<double>(l) - static_cast<double>(r.top));
   });
+  const double left = block_total(mine, s);
+  const double total = block_total(weights, s);
+  const double sum = block_total(products, s);
+  if (left == 1) return t;
   const double entropy = fmin(fmax((log(total) - sum / total) / log(left), 0.0), 1.0);
   const double low = fmax(0.0, t - range);
   return low + (t + range - low) * pow(entropy, static_cast<double>(p.dynatemp_exponent));
 }
 
-// Applies temperature and smoothing, and sets r.top to the new largest logit.
-inline __device__ void temper(rare_row& r, float temperature, const rare_numbers& p, room& s) {
+// Applies temperature `t` and smoothing, and sets r.top to the new largest logit.
+inline __device__ void temper(rare_row& r, double t, const rare_numbers& p, room& s) {
   const u64 best = best_of(r.values, r.count, s);
-  r.top = logit_of(best);
-  const double t =
-      p.dynatemp_range > 0 ? dynamic_temperature(r, temperature, p, s) : static_cast<double>(temperature);
-  const double top = r.top, f = p.smoothing_factor, c = p.smoothing_curve;
+  const double top = logit_of(best), f = p.smoothing_factor, c = p.smoothing_curve;
   __syncthreads();
-  for (std::uint32_t i = threadIdx.x; i < r.count; i += threads) {
+  each_of(r, [&](std::uint32_t i) {
     float& l = r.values[i];
     if (t == 0) {
       l = i == id_of(best) ? 0.0f : -INFINITY;
-      continue;
+      return;
     }
-    if (!(l > -INFINITY)) continue;
+    if (!(l > -INFINITY)) return;
     double d = (static_cast<double>(l) - top) / t;
     if (f > 0) d = d * d * f * (d * (c - 1) / 2 - (3 - c) / 2);
     l = static_cast<float>(fmin(fmax(d, -1e38), 1e38));
-  }
+  });
   __syncthreads();
   r.top = logit_of(best_of(r.values, r.count, s));
 }
@@ -208,10 +222,26 @@ inline __device__ void cut_top_choices(const rare_row& r, float threshold, room&
   drop_where(r, [&](std::uint32_t i) { return is_choice(i) && key_of(r.values[i], i) != worst; });
 }
 
-// All cuts of a draw, in their order. Shortens the row where they leave few tokens.
-inline __device__ void apply_cuts(rare_row& r, const draw_numbers& o, const rare_numbers& p, room& s) {
-  const std::uint32_t vocab = r.count;
-  if (o.top_k > 0 && o.top_k < vocab) {
+// The steps up to top_k where it leaves few tokens. These are the best tokens of the row as it is, since
+// temperature and smoothing keep their order. False: it cannot be done so, and nothing has changed. `own`: as
+// in keep_few().
+inline __device__ bool begin_with_few(rare_row& r, float* own, const draw_numbers& o, const rare_numbers& p,
+                                      room& s) {
+  if (o.top_k == 0 || o.top_k > min(most_few, r.count - 1) || p.smoothing_curve > 3) return false;
+  const double all = -INFINITY, least = p.top_n_sigma > 0 ? least_near_top(r, p.top_n_sigma, s) : all;
+  const bool tempers = p.temperature_last == 0;
+  const double t = tempers ? temperature_of(r, o.temperature, p, least, s) : 1;
+  if (!keep_few(r, own, o.top_k, s)) return false;
+  drop_below(r, least);
+  if (tempers) temper(r, t, p, s);
+  return true;
+}
+
+// All cuts of a draw, in their order; top_k where the row is not shortened yet. Shortens the row where they
+// leave few tokens. `vocab`: of the model.
+inline __device__ void apply_cuts(rare_row& r, std::uint32_t vocab, const draw_numbers& o,
+                                  const rare_numbers& p, room& s) {
+  if (!r.ids && o.top_k > 0 && o.top_k < vocab) {
     keep_ranks(r, o.top_k, s);
     shorten(r, s);
   }

@@ -5,7 +5,7 @@
 // the time when the temperature was applied, so that a cut that drops the best token changes no weight.
 #pragma once
 
-#include "kernels/cuda/draws/sample_cut.h"
+#include "kernels/cuda/draws/best_few.h"
 
 namespace weir::kernels::cuda::sampling {
 
@@ -24,11 +24,18 @@ struct rare_row {
   __device__ std::uint32_t token(std::uint32_t i) const { return ids ? ids[i] : i; }
 };
 
+// Calls f(i) for each token of the row. Several loads of a thread are under way at once.
+template <class F>
+__device__ void each_of(const rare_row& r, const F& f) {
+#pragma unroll 8
+  for (std::uint32_t i = threadIdx.x; i < r.count; i += threads) f(i);
+}
+
 // The sum of f(i) over the row; every thread gets it.
 template <class F>
 __device__ double sum_over(const rare_row& r, room& s, const F& f) {
   double sum = 0;
-  for (std::uint32_t i = threadIdx.x; i < r.count; i += threads) sum += f(i);
+  each_of(r, [&](std::uint32_t i) { sum += f(i); });
   return block_total(sum, s);
 }
 
@@ -40,8 +47,9 @@ inline __device__ double total_weight(const rare_row& r, room& s) {
 template <class F>
 __device__ void drop_where(const rare_row& r, const F& drops) {
   __syncthreads();
-  for (std::uint32_t i = threadIdx.x; i < r.count; i += threads)
+  each_of(r, [&](std::uint32_t i) {
     if (drops(i)) r.values[i] = -INFINITY;
+  });
   __syncthreads();
 }
 
@@ -63,6 +71,28 @@ __device__ u64 extreme_key(u64 key, room& s) {
 inline __device__ void keep_ranks(const rare_row& r, double rank, room& s) {
   const u64 edge = find_edge(r, true, rank, r.count, s);
   drop_where(r, [&](std::uint32_t i) { return key_of(r.values[i], i) < edge; });
+}
+
+// Makes the row its `rank` best tokens, in the order of their ids; `own` is room for two arrays more from
+// then on. False: too many are nearly equal, and nothing has changed. REQUIRES: 0 < rank <= most_few; the row
+// has not been shortened.
+inline __device__ bool keep_few(rare_row& r, float* own, std::uint32_t rank, room& s) {
+  const std::uint32_t found = best_few(r.values, r.count, rank, {nullptr}, s);
+  if (found == 0) return false;
+  sort_by_id(found, s);
+  auto* ids = reinterpret_cast<std::uint32_t*>(r.other);
+  if (threadIdx.x < found) {
+    const u64 key = turned(s.candidates[threadIdx.x]);
+    r.spare[threadIdx.x] = logit_of(key);
+    ids[threadIdx.x] = id_of(key);
+  }
+  __syncthreads();
+  r.values = r.spare;
+  r.ids = ids;
+  r.spare = own;
+  r.other = own + found;
+  r.count = found;
+  return true;
 }
 
 // Shortens the row to its tokens with a weight, in their order, where these are at most half of it. It is

@@ -1,6 +1,7 @@
 #include "kernels/cuda/draws/sample.h"
 
 #include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/draws/best_few.h"
 #include "kernels/cuda/draws/sample_steps.h"
 
 namespace weir::kernels::cuda {
@@ -28,6 +29,10 @@ __device__ void restore_row(const draw_order& o, const std::uint32_t* words, con
 // Applies the cuts, then draws a token among those that are kept.
 __device__ void draw(const draw_order& o, const float* logits, std::uint32_t vocab, float top,
                      allowed_tokens allowed, room& s) {
+  if (o.top_k > 0 && o.top_k <= min(most_few, vocab - 1)) {
+    const std::uint32_t found = best_few(logits, vocab, o.top_k, allowed, s);
+    if (found > 0) return draw_among_few(o, top, found, s);
+  }
   kept k{logits, top, o.temperature, 0, 0, allowed};
   if (o.top_k > 0 && o.top_k < vocab) {
     k.edge = find_edge(k, true, o.top_k, vocab, s);
