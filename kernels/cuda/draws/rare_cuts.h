@@ -9,21 +9,19 @@ namespace weir::kernels::cuda::sampling {
 
 // The least logit that top_n_sigma keeps, where the row's largest is r.top.
 inline __device__ double least_near_top(const rare_row& r, float n, room& s) {
-  double count = 0, sum = 0;
-  each_of(r, [&](std::uint32_t i) {
-    const float l = r.values[i];
-    if (!(l > -INFINITY)) return;
-    count += 1;
-    sum += static_cast<double>(l);
+  const double top = r.top;
+  double count = 0, sum = 0, square = 0;  // of distances from the top, so that one pass is enough
+  each_logit(r.values, r.count, [&](float l, std::uint32_t) {
+    const bool there = l > -INFINITY;
+    const double d = there ? static_cast<double>(l) - top : 0.0;
+    count += there ? 1.0 : 0.0;
+    sum += d;
+    square += d * d;
   });
   const double left = block_total(count, s);
   const double mean = block_total(sum, s) / left;
-  const double squares = sum_over(r, s, [&](std::uint32_t i) {
-    const float l = r.values[i];
-    const double from_mean = static_cast<double>(l) - mean;
-    return l > -INFINITY ? from_mean * from_mean : 0.0;
-  });
-  return static_cast<double>(r.top) - static_cast<double>(n) * sqrt(squares / left);
+  const double variance = fmax(block_total(square, s) / left - mean * mean, 0.0);
+  return top - static_cast<double>(n) * sqrt(variance);
 }
 
 inline __device__ void drop_below(const rare_row& r, double least) {
@@ -37,13 +35,12 @@ inline __device__ double temperature_of(const rare_row& r, float middle, const r
   const double t = middle, range = p.dynatemp_range;
   if (range <= 0) return t;
   double mine = 0, weights = 0, products = 0;
-  each_of(r, [&](std::uint32_t i) {
-    const float l = r.values[i];
-    if (!(l > -INFINITY) || static_cast<double>(l) < least) return;
-    mine += 1;
-    const double w = r.weight(i);
+  each_logit(r.values, r.count, [&](float l, std::uint32_t) {
+    const bool there = l > -INFINITY && static_cast<double>(l) >= least;
+    const double w = there ? weight_of(l, r.top, 1) : 0.0f;
+    mine += there ? 1.0 : 0.0;
     weights += w;
-    if (w > 0) products += w * (static_cast<double>(l) - static_cast<double>(r.top));
+    products += w > 0 ? w * (static_cast<double>(l) - static_cast<double>(r.top)) : 0.0;
   });
   const double left = block_total(mine, s);
   const double total = block_total(weights, s);

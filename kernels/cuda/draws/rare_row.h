@@ -40,7 +40,9 @@ __device__ double sum_over(const rare_row& r, room& s, const F& f) {
 }
 
 inline __device__ double total_weight(const rare_row& r, room& s) {
-  return sum_over(r, s, [&](std::uint32_t i) { return static_cast<double>(r.weight(i)); });
+  double sum = 0;
+  each_logit(r.values, r.count, [&](float l, std::uint32_t) { sum += weight_of(l, r.top, 1); });
+  return block_total(sum, s);
 }
 
 // Drops the tokens of which drops(i) is true.

@@ -122,16 +122,23 @@ __device__ void find_bin(const Kept& k, const binning& bin_of, bool by_rank, dou
       atomicAdd(&lowest[bin], static_cast<std::uint32_t>((w * 0x1p28f - static_cast<float>(units)) * 16384));
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-    s.bin = -1;
-    for (int b = 0; b < bins; ++b) {
-      if (s.counts[b] == 0) continue;
-      double more = by_rank ? s.counts[b] : (s.high[b] * 16384.0 + s.low[b]) * 0x1p-28;
-      if constexpr (Kept::fine_sums) more += by_rank ? 0.0 : lowest[b] * 0x1p-42;
-      s.bin = b;
-      s.above = above;
-      if (above + more >= wanted) break;
-      above += more;
+  if (threadIdx.x < 32) {
+    const int lane = static_cast<int>(threadIdx.x);
+    // Sums of integers, scaled: they do not depend on the order.
+    const auto more = [&](int b) {
+      if (by_rank) return static_cast<double>(s.counts[b]);
+      double sum = (s.high[b] * 16384.0 + s.low[b]) * 0x1p-28;
+      if constexpr (Kept::fine_sums) sum += lowest[b] * 0x1p-42;
+      return sum > 0 || s.counts[b] == 0 ? sum : 1e-300;  // a bin with tokens is not passed over
+    };
+    double running = above;
+    const int found = first_beyond<true>(bins, wanted, running, lane, more);
+    double before = 0;
+    for (int b = lane; b < found; b += 32) before += more(b);
+    for (int o = 16; o; o >>= 1) before += __shfl_xor_sync(~0u, before, o);
+    if (lane == 0) {
+      s.bin = found;
+      s.above = above + before;
     }
   }
   __syncthreads();
