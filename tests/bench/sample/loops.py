@@ -2,9 +2,10 @@
 """The share of answers that loop, by settings: what penalties and DRY are worth on prompts that invite loops.
 
     weir serve --model m=models/rill
-    tests/bench/sample/loops.py http://127.0.0.1:8080
+    tests/bench/sample/loops.py http://127.0.0.1:8080 0,1
 
-A prompt is a sentence, three times. An answer loops where the same 1 to 64 tokens come four times in a row
+The list has the model's stop ids, which are forbidden: an answer that may not end goes on.
+A prompt is a sentence, three times. An answer loops where the same 1 to 64 tokens come eight times in a row
 within its first 256 tokens: the server ends it there (max_repeats), so that it has fewer tokens.
 """
 import concurrent.futures
@@ -29,11 +30,13 @@ SETTINGS = {
     "no_repeat_ngram_size 4": {"no_repeat_ngram_size": 4},
 }
 TOKENS, SEEDS = 256, 5
+STOP_IDS = [int(i) for i in sys.argv[2].split(",")]
 
 
 def loops(url, sentence, seed, temperature, fields):
     body = {"prompt": " ".join([sentence] * 3), "max_tokens": TOKENS, "temperature": temperature,
-            "seed": seed, "top_p": 1, "top_k": 0, "ignore_eos": True, "max_repeats": 4, **fields}
+            "seed": seed, "top_p": 1, "top_k": 0, "ignore_eos": True, "max_repeats": 8,
+            "disallow_tokens": STOP_IDS, **fields}
     request = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=600) as answer:
