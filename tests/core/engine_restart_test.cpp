@@ -233,11 +233,12 @@ TEST_CASE("64 jobs of every kind go on behind faults of their device, token for 
       paused += d.paused;
       late += d.late;
     }
-    CHECK(kept > 20 * days);
-    CHECK(failed > days);
-    CHECK(whole > 30 * days);
-    CHECK(paused > days);
-    CHECK(late > days / 4);
+    // in the mean a day has 29, 15, 50, 3.5 and 0.7 of them, and seven days of some seeds two thirds
+    CHECK(kept > 10 * days);
+    CHECK(failed > days / 2);
+    CHECK(whole > 20 * days);
+    CHECK(paused > days / 2);
+    CHECK(late > days / 8);
   }
 }
 
