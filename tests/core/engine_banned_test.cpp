@@ -79,7 +79,8 @@ std::vector<std::string> some_texts(std::mt19937& random) {
 TEST_CASE("banned strings: a greedy answer is what the definition gives, in both loops, also beside others") {
   for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
     std::uint64_t went_back = 0;
-    for (unsigned day = 0; day < weir::tests::rounds(10); ++day) {
+    const unsigned days = weir::tests::rounds(10);
+    for (unsigned day = 0; day < days; ++day) {
       CAPTURE(how == loop_kind::plain, day);
       std::mt19937 random(static_cast<unsigned>(weir::tests::drawn_seed(day)));
       auto c = small_config();
@@ -104,7 +105,7 @@ TEST_CASE("banned strings: a greedy answer is what the definition gives, in both
       }
       went_back += rig.engine->counts().went_back;
     }
-    CHECK(went_back > 200);
+    CHECK(went_back > 10 * days);
   }
 }
 
