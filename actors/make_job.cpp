@@ -85,7 +85,7 @@ std::uint64_t fresh_seed() {
   return low | std::uint64_t{device()} << 32;
 }
 
-// Each take_field(): `m` as for check_id().
+// In each take_field(), `m` is null where the model is not known yet, as in check_id().
 template <class To, class From>
 result<void> take_field(const core::sampling_field& f, const std::optional<From>& sent, To& out,
                         const served_model*) {
@@ -454,7 +454,8 @@ result<void> check_sampling(const core::sampling_request& r) {
 
 namespace {
 
-// kept_tokens() of a prompt; the conversation is rendered again where nobody kept what it gave.
+// The number of tokens at the beginning of `prompt` that stay in a shifting context. A conversation is
+// rendered again where prepare() did not keep its rendering.
 result<std::uint32_t> kept_of(const request& r, const prepared_request& known,
                               const std::vector<token_id>& prompt, const served_model& m, core::turn& at,
                               std::chrono::local_seconds now) {

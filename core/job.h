@@ -64,9 +64,9 @@ struct job {
   token_set stop_token_ids;
   stop_strings stop;        // compared as bytes
   bool shows_stop = false;  // the stop string that ends the job is shown, to its last byte
-  // Texts that the output must not have, without large letters A to Z: those match large ones, too. Where one
-  // is complete, the sequence goes back to the first of its tokens that was drawn and not decided, refuses
-  // the token that was there, and draws again (core/schedule/sequence.h).
+  // Texts that the output must not have. Their letters A to Z are small, and match large ones too. Where the
+  // output completes a text, the sequence goes back to the first token of that text which was drawn and is
+  // not decided. It refuses the token that was there, and draws again (core/schedule/sequence.h).
   stop_strings banned;
   // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: no limit.
   std::uint32_t max_repeats = 0;

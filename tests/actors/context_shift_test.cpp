@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "actors/make_job.h"
+#include "tests/actors/made_job.h"
 #include "tests/actors/service_fixture.h"
-#include "tests/support/free_turn.h"
 
 namespace weir::tests::context_shift_test {
 
@@ -33,14 +33,6 @@ prompt_input said(std::initializer_list<std::pair<const char*, const char*>> mes
   core::conversation c;
   for (const auto& [role, content] : messages) c.messages.push_back({{"role", role}, {"content", content}});
   return c;
-}
-
-core::result<core::job> made(const request& r, const served_model& m) {
-  free_turn at;
-  auto j = job_without_prompt(r, m);
-  if (!j) return j;
-  if (auto ok = take_prompt(*j, r, {}, m, at); !ok) return ok.error();
-  return j;
 }
 
 // The text of the tokens that stay.

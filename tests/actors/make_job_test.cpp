@@ -4,32 +4,13 @@
 #include <functional>
 #include <numeric>
 
-#include "tests/support/free_turn.h"
+#include "tests/actors/made_job.h"
 
 namespace weir::tests::make_job_test {
 
 using namespace weir::actors;
 
 namespace {
-
-struct sim_model : served_model {
-  sim_model() {
-    name = "m";
-    info.vocab_size = 1000;
-    context = 100;
-    tokenizer = core::make_sim_tokenizer();
-    chat = core::chat_template::chatml();
-    max_tokens_default = 55;
-  }
-};
-
-core::result<core::job> made(const request& r, const served_model& m) {
-  free_turn at;
-  auto j = job_without_prompt(r, m);
-  if (!j) return j;
-  if (auto ok = take_prompt(*j, r, {}, m, at); !ok) return ok.error();
-  return j;
-}
 
 request text(std::string prompt) {
   request r;
@@ -40,7 +21,7 @@ request text(std::string prompt) {
 }  // namespace
 
 TEST_CASE("what a request leaves open is the model's default, else neutral") {
-  sim_model m;
+  sim_served m;
   auto j = made(text("hi"), m);
   REQUIRE(j.has_value());
   CHECK(j->prompt == std::vector<core::token_id>{'h', 'i'});
@@ -58,12 +39,12 @@ TEST_CASE("what a request leaves open is the model's default, else neutral") {
 }
 
 TEST_CASE("without a seed two jobs draw differently") {
-  const sim_model m;
+  const sim_served m;
   CHECK(made(text("hi"), m)->sampling.seed != made(text("hi"), m)->sampling.seed);
 }
 
 TEST_CASE("a value out of its range is refused, naming the field") {
-  const sim_model m;
+  const sim_served m;
   const std::vector<std::pair<std::string, std::function<void(request&)>>> bad = {
       {"temperature", [](auto& r) { r.sampling.temperature = 2.1; }},
       {"temperature", [](auto& r) { r.sampling.temperature = -0.1; }},
@@ -172,7 +153,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
 }
 
 TEST_CASE("lists are bounded by the different tokens that they name") {
-  sim_model m;
+  sim_served m;
   m.info.vocab_size = 5000;
   auto r = text("hi");
   r.stop_token_ids.assign(250'000, 7);
@@ -200,7 +181,7 @@ TEST_CASE("lists are bounded by the different tokens that they name") {
 }
 
 TEST_CASE("a request whose stop ids are the whole vocabulary may not forbid them by min_tokens") {
-  sim_model m;
+  sim_served m;
   m.info.vocab_size = GENERATE(1000u, 4096u);
   m.info.stop_ids = {3, 70000};  // a model's files may name ids that it has no rows for
   auto r = text("hi");
@@ -216,7 +197,7 @@ TEST_CASE("a request whose stop ids are the whole vocabulary may not forbid them
 }
 
 TEST_CASE("a job has the model's own stop ids beside its own, but where it ignores them") {
-  sim_model m;
+  sim_served m;
   m.info.stop_ids = {7};
   auto r = text("hi");
   CHECK(made(r, m)->stop_token_ids.ids().data() == m.info.stop_ids.ids().data());
@@ -227,7 +208,7 @@ TEST_CASE("a job has the model's own stop ids beside its own, but where it ignor
 }
 
 TEST_CASE("bad words of one token are forbidden tokens, longer ones are kept with their lengths") {
-  sim_model m;  // a byte is a token
+  sim_served m;  // a byte is a token
   auto r = text("hi");
   r.sampling.disallow_tokens = {9};
   r.sampling.bad_words = {"x", std::vector<std::int64_t>{5, 6, 7}, std::vector<std::int64_t>{8}};
@@ -238,7 +219,7 @@ TEST_CASE("bad words of one token are forbidden tokens, longer ones are kept wit
 }
 
 TEST_CASE("DRY's breakers are tokens that have them, and tokens that begin them") {
-  sim_model m;  // bytes in a prompt; the text of token i is "w%03d "
+  sim_served m;  // bytes in a prompt; the text of token i is "w%03d "
   auto r = text("hi");
   r.sampling.dry_sequence_breakers.emplace(1, "w00");
   CHECK_FALSE(made(r, m)->sampling.dry_sequence_breakers);  // DRY is off
@@ -260,7 +241,7 @@ TEST_CASE("DRY's breakers are tokens that have them, and tokens that begin them"
 }
 
 TEST_CASE("lists of tokens are bounded") {
-  sim_model m;
+  sim_served m;
   m.info.vocab_size = 5000;
   auto r = text("hi");
   for (auto* list : {&r.sampling.disallow_tokens, &r.sampling.allowed_token_ids}) {
@@ -274,7 +255,7 @@ TEST_CASE("lists of tokens are bounded") {
 }
 
 TEST_CASE("the edges of each range are taken") {
-  const sim_model m;
+  const sim_served m;
   auto r = text("hi");
   r.sampling.temperature = 0;
   r.sampling.top_p = 1;
@@ -292,7 +273,7 @@ TEST_CASE("the edges of each range are taken") {
 }
 
 TEST_CASE("token healing takes the prompt's last token away, but not its only one") {
-  sim_model m;
+  sim_served m;
   request r;
   r.token_healing = true;
   r.input = prompt_ids{5, 6, 7};
@@ -312,7 +293,7 @@ TEST_CASE("token healing takes the prompt's last token away, but not its only on
 }
 
 TEST_CASE("a prompt must leave room for one token of the answer") {
-  const sim_model m;
+  const sim_served m;
   const std::string longest(99, 'x'), too_long(100, 'x');
   CHECK(made(text(longest), m).has_value());
   const auto j = made(text(too_long), m);
@@ -323,7 +304,7 @@ TEST_CASE("a prompt must leave room for one token of the answer") {
 }
 
 TEST_CASE("a top_k of -1 is off, whatever the model's own is, and a top_p of 0 is greedy") {
-  sim_model m;
+  sim_served m;
   m.defaults.top_k = 20;
   auto r = text("hi");
   r.sampling.top_k = -1;

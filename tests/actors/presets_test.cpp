@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/make_job.h"
+#include "tests/actors/made_job.h"
 #include "tests/actors/service_fixture.h"
 
 namespace weir::tests::presets_test {
@@ -12,14 +13,8 @@ using namespace weir::actors;
 
 namespace {
 
-struct preset_model : served_model {
+struct preset_model : sim_served {
   preset_model() {
-    name = "m";
-    info.vocab_size = 1000;
-    context = 100;
-    tokenizer = core::make_sim_tokenizer();
-    chat = core::chat_template::chatml();
-    max_tokens_default = 55;
     defaults.temperature = 0.6f;
     defaults.top_k = 20;
     defaults.min_p = 0.25f;

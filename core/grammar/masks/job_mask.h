@@ -123,9 +123,10 @@ class job_mask {
   bool heals() const noexcept { return limits_.healing && tokens() == 0; }
   // Moves the cursor behind a token. False: as cursor::accept().
   bool pass(token_id id);
-  // What follows the first token where heals(); constraint::dead: the token is not allowed.
+  // The parse behind `id` as the first token of a healed prompt; constraint::dead: it is not allowed there.
+  // REQUIRES: heals().
   parse_id behind_healed(token_id id);
-  // The mask of the first token where heals().
+  // Writes the mask of the first token of a healed prompt. REQUIRES: heals().
   void write_healed();
   // Makes the mask of the cursor's place, or of the first forced token that was not taken.
   void make_mask();
