@@ -16,7 +16,7 @@ std::string bundled_model();
 // otherwise it stays as it is. `models_dir`: a directory of models that can be loaded by name, beside those
 // of --model, whose names count; empty: none. Error: the device is not in this build, two models have the
 // same name, the chat template does not compile, the directory cannot be read, has too many entries or goes
-// with a simulated device, or a context is wrong or of no model.
+// with a simulated device, or a context, a share or a limit is wrong or of no model.
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
                                                          const core::queue_settings& queue,
                                                          std::string& why_cpu,

@@ -36,12 +36,13 @@ struct device_settings {
   std::uint64_t grammar_cache_bytes = 256 << 20;
   std::chrono::milliseconds prefill_time{0};
   std::chrono::milliseconds step_time{250};
+  std::chrono::milliseconds turn_time{20};
   std::uint32_t max_tokens_default = 4096;
 };
 
 // Which models run, and how. Used by every subcommand that runs a model.
 struct engine_settings : device_settings {
-  std::vector<std::string> model, context;
+  std::vector<std::string> model, context, share, limit;
   std::string device = "auto";
   std::string kv_type = "auto";
   std::string activations = "f32";
@@ -207,6 +208,9 @@ void visit_settings(device_settings& s, V&& v) {
           "ms", 0, 0, "auto"},
          s.prefill_time);
   memory({"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_time);
+  memory({"turn-ms", "longest step with a slice of a prompt while another model has work on the device", "ms",
+          1, 60000},
+         s.turn_time);
   models({"max-seq-len", "longest sequence of any model, prompt and answer; 0 = the model's own", "tokens", 0,
           1 << 24},
          s.max_seq_len);
@@ -228,6 +232,17 @@ void visit_settings(engine_settings& s, V&& v) {
           "model's own; repeatable",
           "[NAME=]TOKENS"},
          s.context);
+  models({"share",
+          "weight of the model of that name where several have work on one device: their parts of its time "
+          "are as their weights, 1 where none is given; 0.001 to 1000; repeatable",
+          "NAME=WEIGHT"},
+         s.share);
+  models(
+      {"limit",
+       "limits of the model of that name, narrower than the server's: batch, queue, queue_tokens, kv_tokens "
+       "and max_tokens, the longest answer; repeatable",
+       "NAME=LIMIT:N,..."},
+      s.limit);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
           "sim[:K=V,...]; several with commas: models are spread over them",
