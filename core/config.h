@@ -42,7 +42,7 @@ struct device_settings {
 
 // Which models run, and how. Used by every subcommand that runs a model.
 struct engine_settings : device_settings {
-  std::vector<std::string> model, context, share, limit;
+  std::vector<std::string> model, context;
   std::string device = "auto";
   std::string kv_type = "auto";
   std::string activations = "f32";
@@ -102,6 +102,7 @@ struct server_settings : listener_settings {
   std::uint32_t io_threads = 1;
   std::uint32_t replicas = 1;
   std::vector<std::string> preset;
+  std::vector<std::string> share, limit;
   queue_settings queue;
   std::string api_key_file;
   std::string token_secret_file;
@@ -232,17 +233,6 @@ void visit_settings(engine_settings& s, V&& v) {
           "model's own; repeatable",
           "[NAME=]TOKENS"},
          s.context);
-  models({"share",
-          "weight of the model of that name where several have work on one device: their parts of its time "
-          "are as their weights, 1 where none is given; 0.001 to 1000; repeatable",
-          "NAME=WEIGHT"},
-         s.share);
-  models(
-      {"limit",
-       "limits of the model of that name, narrower than the server's: batch, queue, queue_tokens, kv_tokens "
-       "and max_tokens, the longest answer; repeatable",
-       "NAME=LIMIT:N,..."},
-      s.limit);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
           "sim[:K=V,...]; several with commas: models are spread over them",
@@ -362,6 +352,18 @@ void visit_settings(server_settings& s, V&& v) {
                         s.models_dir);
   in_group("Models", v)(
       {"alias", "another name for a model, by which clients may call it; repeatable", "NAME=MODEL"}, s.alias);
+  in_group("Models", v)(
+      {"share",
+       "weight of the model of that name where several have work on one device: their parts of its time "
+       "are as their weights, 1 where none is given; 0.001 to 1000; repeatable",
+       "NAME=WEIGHT"},
+      s.share);
+  in_group("Models", v)(
+      {"limit",
+       "limits of the model of that name, narrower than the server's: batch, queue, queue_tokens, kv_tokens "
+       "and max_tokens, the longest answer; repeatable",
+       "NAME=LIMIT:N,..."},
+      s.limit);
   in_group("Models", v)({"preset",
                          "sampling fields under a name, which requests take by `preset`: the file is an "
                          "object of a request's sampling fields; repeatable",

@@ -300,7 +300,7 @@ TEST_CASE("random shares: every model that has work gets its part, whatever come
       all += t.share;
       who.push_back(std::move(t));
     }
-    house h(who, seed, [](actors::service_options& o) { o.owner.audit = true; });
+    house h(who, seed);
     h.begin(who);
     const auto seen = watch(h, who, 2500ms);
     for (std::size_t i = 0; i < who.size(); ++i) {
