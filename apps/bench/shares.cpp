@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/json/array.hpp>
 #include <deque>
+#include <optional>
 #include <utility>
 
+#include "actors/open_model.h"
 #include "apps/bench/bench.h"
 #include "apps/local_service.h"
 #include "apps/options.h"
@@ -77,6 +81,7 @@ class run_of {
     for (auto& t : who_)
       for (std::uint32_t i = 0; i < t.streams; ++i) ask(t, o_.prompt_tokens, o_.max_tokens, true);
     tick(start);
+    const auto work = boost::asio::make_work_guard(io_);
     io_.restart();
     while (!over()) io_.run_one();
     if (failed_) return core::make_error(core::errc::internal, "a job failed; the figures mean nothing");
@@ -205,17 +210,23 @@ boost::json::object row_of(const tenant& t, const shares_options& o, const std::
   return row;
 }
 
+// Of NAME=SOURCE or SOURCE.
+std::string name_of(const std::string& model) {
+  const auto equals = model.find('=');
+  return equals == model.npos ? actors::name_of_source(model) : model.substr(0, equals);
+}
+
 core::result<boost::json::object> measure(const shares_options& o) {
   const auto all = parse_shares(o.shares);
   if (!all) return all.error();
   if (o.engine.model.size() != 2) return core::bad_param("model", "--model: two models are wanted");
   local_service local(o.engine, most_streams + 64);
   if (!local.ok()) return core::make_error(core::errc::internal, "the models were not loaded");
-  const auto models = local.get().models();
   boost::json::array rows;
   std::uint64_t asked = 0;
   for (const auto streams : o.streams) {
-    const tenant first{models[0].name, 1, o.beside_per_s}, second{models[1].name, streams};
+    const tenant first{name_of(o.engine.model[0]), 1, o.beside_per_s},
+        second{name_of(o.engine.model[1]), streams};
     double alone[2];
     for (std::size_t i = 0; i < 2; ++i) {
       auto one = run_of(local, o, {i == 0 ? first : second}, asked).measure();
@@ -232,7 +243,7 @@ core::result<boost::json::object> measure(const shares_options& o) {
       double sum = 0;
       for (std::size_t i = 0; i < 2; ++i) {
         rows.push_back(row_of((*both)[i], o, o.shares[s], streams, alone[i]));
-        sum += rows.back().at("rate_over_alone").as_double();
+        sum += rows.back().as_object().at("rate_over_alone").as_double();
       }
       rows.back().as_object()["sum_over_alone"] = sum;
     }

@@ -296,7 +296,6 @@ void append_models(std::string& out, const actors::service& s, const bearer& fro
   out += '[';
   for (const auto& m : s.figures()) {
     if (!from.allows_model(m.name)) continue;
-    if (out.back() != '[') out += ',';
     append_object(out, [&] {
       append_text(out, "name", m.name);
       append_count(out, "share", m.share);
