@@ -43,8 +43,10 @@ struct engine_place {
     threw = false;
   }
 
-  // Whether it has something to do, now or later.
-  bool works() const noexcept { return engine && !engine->idle() && !rests; }
+  // Whether it has something to do, now or later. Jobs that all are paused are nothing to do.
+  bool works(core::time_point now) const noexcept {
+    return engine && !engine->idle() && (!rests || due <= now);
+  }
 
   engine_picture look() const {
     engine_picture p;

@@ -148,7 +148,8 @@ class owner {
 
   // Whether an engine beside `e` has something to do, now or later.
   bool has_company(const engine_place& e) const {
-    return std::ranges::any_of(engines_, [&](const auto& x) { return &x != &e && x.works(); });
+    const auto now = time_.now();
+    return std::ranges::any_of(engines_, [&](const auto& x) { return &x != &e && x.works(now); });
   }
 
   // Takes note of what a step of `e` did.
