@@ -185,7 +185,8 @@ int run_unload(const models_options& o) {
 }
 
 int run_share(const models_options& o) {
-  return order(o, "/v1/admin/models/" + escaped(o.name), {{"share", *o.share}});
+  const json::object body{{"share", *o.share}};
+  return order(o, "/v1/admin/models/" + escaped(o.name), body);
 }
 
 int run_swap(const models_options& o) {

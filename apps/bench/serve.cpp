@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "actors/gpu_owner.h"
 #include "actors/open_model.h"
