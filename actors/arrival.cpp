@@ -308,7 +308,8 @@ bool arrival::compile_constraint(core::turn& at, std::function<void()> settled) 
 }
 
 void arrival::bring_in(core::turn& at) {
-  if (abandoned()) return;  // the streams have ended
+  const auto on_its_way = std::exchange(way, nullptr);  // it has arrived at the end of this call
+  if (abandoned()) return;                              // the streams have ended
   auto all = plan_of(*this, at);
   if (!all) return refuse(all.error());
   if (all->jobs.empty()) return;

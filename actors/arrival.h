@@ -12,6 +12,7 @@
 #include "actors/constraint_store.h"
 #include "actors/job_state.h"
 #include "actors/make_job.h"
+#include "actors/model_use.h"
 #include "actors/request.h"
 #include "actors/served_model.h"
 #include "core/memory/account.h"
@@ -42,7 +43,10 @@ struct arrival {
   // The jobs of the request, all on one shard; never empty. The choices of the first prompt come first, in
   // order, then those of the next. Each prompt has the same number of choices.
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
-  std::shared_ptr<const served_model> model;                      // set before bring_in()
+  std::shared_ptr<const served_model> model;                      // set before prepare()
+  model_use::way way;                                             // to the model, until the jobs are admitted
+  std::shared_ptr<ended_jobs> ended;                              // of the model; null: it is not known
+  bool waits = false;                                             // for the load of the model
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::optional<core::result<compiled_constraint>> constraint;    // of the request; set before bring_in()
   prepared_request prepared;                                      // set by prepare()

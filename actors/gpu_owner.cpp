@@ -386,6 +386,7 @@ class owner {
     auto& e = engines_.emplace_back();
     e.engine = std::move(engine);
     e.spec = m.spec;
+    e.spec.unwanted.reset();  // a load that follows a fault is wanted
     e.max_batch = config.max_batch;
     e.share = core::share_account(m.spec.share.value_or(1));
     e.served = std::move(place);

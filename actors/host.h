@@ -3,6 +3,7 @@
 // Thread safety: any thread. The destructor ends every job of the host's engines with an error.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,11 @@ struct model_spec {
   // Its weight among the models of a device (core/schedule/shares.h); nullopt: 1.
   std::optional<double> share = {};
   core::model_limits limits = {};  // narrower than those of owner_options
+  bool pinned = false;             // it is not taken down for another one, nor for want of jobs
+  // It is unloaded once it had no job for so long; nullopt: never.
+  std::optional<core::duration> idle_unload = {};
+  // Set: nobody waits for the load any more, which then ends before it warms up. Null: somebody does.
+  std::shared_ptr<const std::atomic<bool>> unwanted = {};
 };
 
 // Progress of a load, in bytes. Called on the thread that loads.

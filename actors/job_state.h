@@ -101,6 +101,8 @@ struct job_stream::state_block final : core::token_sink, waker {
                 std::uint32_t position, std::shared_ptr<const std::string> prompt_text = nullptr,
                 std::shared_ptr<const constraint_warnings> warnings = nullptr,
                 std::shared_ptr<const core::answer_plan> parts = nullptr);
+  // A pending job waits for the load of a model, with so many requests before it.
+  void waits(const std::string& model, std::uint32_t ahead);
   // Ends a pending job as refused; no effect in any other phase, or on a job that cancel() ends.
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
@@ -183,7 +185,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::size_t named_calls = 0;                // calls that have an id
   std::shared_ptr<const served_model> model;  // set by admitted()
   std::shared_ptr<const model_place> place;   // set by admitted(): where the model runs the job
-  std::uint32_t queue_position = 0;           // set by admitted()
+  std::uint32_t queue_position = 0;           // set by waits() and admitted()
+  std::string awaited;                        // set by waits()
   std::shared_ptr<const std::string> prompt_text;  // set by admitted(); null: nobody asked for it
   std::shared_ptr<const constraint_warnings> warnings;  // set by admitted(); null: there are none
   // Reason of a cancel that came before admitted(), for the owner.

@@ -267,6 +267,13 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,
   take_news_or_end();  // an executor may have run the first wake before this
 }
 
+void job_stream::state_block::waits(const std::string& of, std::uint32_t ahead) {
+  if (now != phase::pending) return;
+  awaited = of;
+  queue_position = ahead;
+  changed();
+}
+
 // A text task that finds the job abandoned refuses it, and may be quicker than the cancel.
 void job_stream::state_block::refused(core::error e) {
   if (now != phase::pending || abandoned()) return;  // cancel_here() is on its way
@@ -365,6 +372,7 @@ job_stream::phase job_stream::state() const noexcept { return s_->now; }
 const core::error& job_stream::refusal() const { return s_->why_refused; }
 const outcome& job_stream::ended() const { return s_->result; }
 std::uint32_t job_stream::queue_position() const noexcept { return s_->queue_position; }
+const std::string& job_stream::awaited_model() const noexcept { return s_->awaited; }
 std::uint32_t job_stream::prompt_tokens() const noexcept { return s_->model ? s_->prompt_tokens : 0; }
 core::token_id job_stream::first_prompt_token() const noexcept { return s_->first_prompt_token; }
 const token_log& job_stream::log() const noexcept { return s_->log; }

@@ -67,7 +67,10 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   const std::string& fingerprint() const noexcept;  // served_model::fingerprint; empty before it is running
   // The model's; null before it is running.
   std::shared_ptr<const core::tokenizer> tokenizer() const noexcept;
-  std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
+  // Jobs queued ahead of it when it was admitted; while it waits for its model, requests that wait before it.
+  std::uint32_t queue_position() const noexcept;
+  // The model whose load it waits for, or waited for when it ended; empty: it did not have to.
+  const std::string& awaited_model() const noexcept;
   std::uint32_t prompt_tokens() const noexcept;   // 0 before it is running
   core::token_id first_prompt_token() const noexcept;  // REQUIRES: it is running, or has been
   // The prompt as text, with request::echo; else, and before it is running, empty.

@@ -132,6 +132,16 @@ std::string memory_book::settle(memory_promise& p, std::size_t place, const memo
                      part.device, core::size_text(off->measured_free), core::size_text(off->predicted_free));
 }
 
+std::uint64_t memory_book::taken_by(std::string_view model, std::string_view device) const {
+  const std::lock_guard hold(lock_);
+  std::uint64_t sum = 0;
+  for (const auto& [name, l] : ledgers_)
+    for (const auto& [id, e] : l.entries())
+      if (name == device && e.model == model)
+        sum = core::sum_of(sum, core::bytes_of(e.measured.value_or(e.predicted)));
+  return sum;
+}
+
 std::vector<device_account> memory_book::accounts() const {
   const std::lock_guard hold(lock_);
   std::vector<device_account> out;

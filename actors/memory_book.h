@@ -59,6 +59,8 @@ class memory_book {
   std::string settle(memory_promise& p, std::size_t place, const memory_use& measured);
 
   std::vector<device_account> accounts() const;
+  // What a model takes of a device, in bytes.
+  std::uint64_t taken_by(std::string_view model, std::string_view device) const;
 
  private:
   // A device for each host; only the devices of hosts that a load names are measured.

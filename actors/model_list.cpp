@@ -79,17 +79,35 @@ model_list::model_ptr model_list::at(const catalogue& all, engine_id engine) {
   return found == all.end() ? nullptr : *found;
 }
 
-core::result<model_list::model_ptr> model_list::find(std::string_view name) const {
+core::result<const known_model*> model_list::known(const snapshot& all, std::string_view name) const {
   name = behind(name);
-  const auto all = look();
   const known_model* found = nullptr;
   std::size_t there = 0;
-  for (const auto& m : all->known) {
+  for (const auto& m : all.known) {
     if (!name.empty() ? m.spec.name == name : m.state != model_state::absent && ++there == 1) found = &m;
   }
-  if (!found || (name.empty() && there > 1)) return no_such(*all, name);
-  if (!found->served) return not_ready(*found);
-  return found->served;
+  if (!found || (name.empty() && there > 1)) return no_such(all, name);
+  return found;
+}
+
+core::result<model_list::model_ptr> model_list::find(std::string_view name) const {
+  const auto all = look();
+  const auto found = known(*all, name);
+  if (!found) return found.error();
+  if (!(*found)->served) return not_ready(**found);
+  return (*found)->served;
+}
+
+core::duration model_list::predicted_load(const snapshot& all, const known_model& m) {
+  constexpr double usual_rate = 4e9;  // bytes a second, until a load was measured
+  std::uint64_t bytes = m.predicted.weights;
+  if (m.state == model_state::loading && m.progress)
+    if (const auto total = m.progress->total.load(); total > 0)
+      bytes = total - std::min(total, m.progress->done.load());
+  if (bytes == 0) return m.last_load.value_or(std::chrono::milliseconds(usual_load_ms));
+  const double seconds = static_cast<double>(bytes) / (all.load_rate > 0 ? all.load_rate : usual_rate);
+  return std::chrono::duration_cast<core::duration>(
+      std::chrono::duration<double>(std::min(seconds, 86'400.0)));
 }
 
 std::shared_ptr<void> model_list::follow(executor ex, std::function<void()> changed) {

@@ -19,6 +19,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/model_orders.h"
+#include "actors/model_use.h"
 #include "actors/served_model.h"
 #include "core/engine.h"
 #include "core/error.h"
@@ -28,6 +29,7 @@ namespace weir::actors {
 // How far a load is, in bytes. Any thread. `total` is 0 until the model's files were looked at.
 struct load_progress {
   std::atomic<std::uint64_t> done{0}, total{0};
+  std::atomic<bool> unwanted{false};  // nobody waits for the load any more (model_spec::unwanted)
 };
 
 struct known_model {
@@ -45,6 +47,9 @@ struct known_model {
   std::shared_ptr<const load_progress> progress;  // of the last load; null: there was none
   std::uint64_t loads = 0, load_failures = 0;     // that ended well; that failed
   std::optional<core::duration> last_load;        // how long the last one that ended well took
+  std::shared_ptr<model_use> use = std::make_shared<model_use>();  // never null
+  std::vector<std::string> was_on;        // the devices of the places that it had last
+  core::time_point began{}, failed_at{};  // when its jobs were last let in; when its last load failed
 };
 
 // The names that stand for models, each with the name of its model, which need not be known.
@@ -62,6 +67,7 @@ class model_list {
     catalogue served;                // in the order of their loads
     core::engine_totals past;        // of engines of models that are forgotten
     std::uint64_t past_ended = 0;    // jobs of these models
+    double load_rate = 0;            // bytes a second of the last loads; 0: none was measured
   };
   using picture = std::shared_ptr<const snapshot>;
 
@@ -86,6 +92,13 @@ class model_list {
   // The model called `name`, or that an alias of this name stands for. An empty name finds the only model
   // that is not absent. Errors: unavailable where the model is not ready, model_not_found.
   core::result<model_ptr> find(std::string_view name) const;
+
+  // The model called `name`, or that an alias of this name stands for, however it stands. An empty name finds
+  // the only one that is not absent. It lives as long as `all`. Error: model_not_found.
+  core::result<const known_model*> known(const snapshot& all, std::string_view name) const;
+  // How long the load of a model takes, or what is left of one under way: by its bytes and the rate of the
+  // last loads.
+  static core::duration predicted_load(const snapshot& all, const known_model& m);
 
   // Calls `changed` on `ex` after each publish(), until the returned object is destroyed. Several changes may
   // be one call.

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "actors/model_steps.h"
+#include "actors/model_demand.h"
 #include "actors/runtime/spawn.h"
 #include "core/insist.h"
 #include "core/shortened.h"
@@ -22,15 +22,16 @@ constexpr std::size_t most_names = 2000;    // of models that are known
 
 }  // namespace
 
-class model_registry::mind : public model_steps {
+class model_registry::mind : public model_demand {
  public:
-  using model_steps::model_steps;
+  using model_demand::model_demand;
 
   void begin(const self_type& self) {
     mail_ = self.self();
     give_up_steps();
     timer_ = p_.time.make_timer(self.get_executor(),
                                 [to = mail_] { core::insist([&] { to.tell(order(time_passed())); }); });
+    begin_demand(self);
   }
 
   asio::awaitable<void> carry_out(self_type& self, order& o) {
@@ -40,6 +41,8 @@ class model_registry::mind : public model_steps {
     if (auto* u = std::get_if<asked<unload_order>>(&o.what)) co_await run(self, *u);
     if (auto* s = std::get_if<asked<swap_order>>(&o.what)) co_await run(self, *s);
     if (auto* s = std::get_if<asked<share_order>>(&o.what)) run(*s);
+    heard(o);
+    co_await serve(self);
   }
 
  private:
@@ -183,7 +186,7 @@ class model_registry::mind : public model_steps {
       why.retry_after_ms = least_retry_ms;
       co_return answer(a.ex, a.to.done, fault_of(std::move(why)));
     }
-    co_await exchange(self, a, out, **in, std::move(spec), std::move(*on));
+    co_await carry_out_swap(self, a, out, **in, std::move(spec), std::move(*on));
   }
 
   void run(asked<share_order>& a) {
@@ -202,40 +205,12 @@ class model_registry::mind : public model_steps {
     answer(a.ex, a.to.done, status(*e));
   }
 
-  // Promises a model's memory and loads it.
-  asio::awaitable<std::optional<core::error>> come_up(self_type& self, entry& e,
-                                                      std::vector<std::size_t> on) {
-    auto promised = co_await book(self, steps_of(e.spec, on));
-    if (!promised) {
-      e.state = model_state::failed;
-      e.reason = promised.error().fault.message;
-      publish();
-      co_return promised.error().fault;
-    }
-    promise(e, std::move(promised->of.at(e.spec.name)));
-    co_return co_await bring_up(self, e, std::move(on), {});
-  }
-
   // The part of a swap that begins when no job is left.
-  asio::awaitable<void> exchange(self_type& self, asked<swap_order>& a, const std::vector<entry*>& out,
-                                 entry& in, model_spec spec, std::vector<std::size_t> on) {
-    std::vector<std::pair<entry*, std::vector<std::size_t>>> were;
-    for (auto* e : out) {
-      were.emplace_back(e, e->hosts);
-      co_await take_down(self, *e);
-    }
-    const model_spec before = std::exchange(in.spec, std::move(spec));
-    auto wrong = co_await come_up(self, in, std::move(on));
+  asio::awaitable<void> carry_out_swap(self_type& self, asked<swap_order>& a, const std::vector<entry*>& out,
+                                       entry& in, model_spec spec, std::vector<std::size_t> on) {
+    const auto wrong = co_await exchange(self, out, in, std::move(spec), std::move(on));
     if (!wrong) co_return answer(a.ex, a.to.done, status(in));
-    if (self.stopping()) co_return;
-    if (std::ranges::find(out, &in) != out.end()) in.spec = before;
-    for (auto& [e, hosts] : were) {
-      const auto not_back = co_await come_up(self, *e, hosts);
-      wrong->message +=
-          not_back ? fmt::format("; {} could not be loaded again: {}", e->spec.name, not_back->message)
-                   : fmt::format("; {} is loaded again", e->spec.name);
-    }
-    answer(a.ex, a.to.done, fault_of(*wrong));
+    if (!self.stopping()) answer(a.ex, a.to.done, fault_of(*wrong));
   }
 };
 
@@ -245,7 +220,7 @@ model_registry::model_registry(executor where, parts p) {
   ended_ = over->get_future();
   options opt;
   opt.name = "models";
-  opt.mailbox = 2 * waiting_orders;  // the ends of steps find room, too
+  opt.mailbox = 2 * (waiting_orders + load_line::most);  // the ends of steps find room, too
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
   mail_ = spawn<order>(where, opt, [m, over](context<order> self) -> asio::awaitable<void> {
     m->begin(self);
@@ -293,6 +268,22 @@ void model_registry::swap(swap_order o, executor ex, order_replies to) {
 }
 void model_registry::share(share_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
+}
+
+void model_registry::wish(model_wish w) {
+  const auto done = w.done;
+  auto how = sent::full;
+  if (mail_.backlog() < waiting_orders + load_line::most) how = mail_.tell(order(wished{std::move(w)}));
+  if (how == sent::ok) return;
+  auto why = how == sent::closed
+                 ? ended_early()
+                 : core::make_error(errc::overloaded, "{} requests wait for models", load_line::most);
+  why.retry_after_ms = least_retry_ms;
+  done(std::move(why));
+}
+
+void model_registry::end_wishes(core::error why) {
+  core::insist([&] { mail_.tell(order(registry_messages::end_wishes{why})); });
 }
 
 }  // namespace weir::actors

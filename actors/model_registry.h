@@ -8,8 +8,11 @@
 //   swap    the same for those that go, then the load; where it fails, those that went are loaded again
 //   share   the hosts of the model are told its weight
 //
-// An order that comes meanwhile is refused as busy. Jobs of other models never wait for an order: hosts load
-// and close beside their steps, and the registry has no thread that does anything else but wait.
+//   demand  a load that requests wait for, and before it the unload of models that rest (model_demand.h)
+//
+// An order that comes meanwhile is refused as busy, and a request waits in its line. Jobs of other models
+// never wait for an order: hosts load and close beside their steps, and the registry has no thread that does
+// anything else but wait.
 //
 // Thread safety: any thread, except stop().
 #pragma once
@@ -21,10 +24,12 @@
 #include <vector>
 
 #include "actors/host.h"
+#include "actors/load_line.h"
 #include "actors/load_plan.h"
 #include "actors/memory_book.h"
 #include "actors/model_list.h"
 #include "actors/model_orders.h"
+#include "actors/on_demand.h"
 #include "actors/runtime/ref.h"
 #include "actors/timekeeper.h"
 #include "core/incidents.h"
@@ -47,6 +52,7 @@ class model_registry {
     std::vector<model_spec> known;  // models that are absent until an order names them
     std::size_t most_models = 8;    // of a host
     core::duration drain{};         // where an order names no time
+    on_demand demand;
     // Calls `work`, which reads files, on a thread where nobody waits, and then `done` on the registry's.
     std::function<void(std::function<void()> work, std::function<void(std::optional<core::error>)> done)>
         read;
@@ -67,6 +73,12 @@ class model_registry {
   void unload(unload_order o, executor ex, order_replies to);
   void swap(swap_order o, executor ex, order_replies to);
   void share(share_order o, executor ex, order_replies to);
+
+  // A request waits for its model (load_line.h): it is loaded when no order is under way, and resting models
+  // leave for it where it needs their room.
+  void wish(model_wish w);
+  // Refuses all requests that wait. Those that come later wait as ever.
+  void end_wishes(core::error why);
 
  private:
   class mind;

@@ -77,6 +77,7 @@ void model_steps::publish() {
   model_list::snapshot s;
   s.past = past_;
   s.past_ended = past_ended_;
+  s.load_rate = load_rate_;
   for (const auto& e : known_) {
     s.known.push_back(e);
     if (e.served) s.served.push_back(e.served);
@@ -139,19 +140,24 @@ asio::awaitable<memory_book::promises> model_steps::book(self_type& self, std::v
   co_return std::move(*out);
 }
 
-asio::awaitable<std::optional<order_error>> model_steps::lacks(self_type& self, std::vector<load_step> steps,
-                                                               std::set<std::string> leaving) {
+asio::awaitable<memory_book::planned> model_steps::plan(self_type& self, std::vector<load_step> steps,
+                                                        std::set<std::string> leaving) {
   const auto out = std::make_shared<memory_book::planned>(order_error{});
   core::error wrong;
   std::function<void()> work = [&book = p_.memory, steps = std::move(steps), leaving = std::move(leaving),
                                 out] { *out = book.plan(steps, leaving); };
   const bool read_all = co_await read(self, std::move(work), wrong);
   if (!read_all) co_return fault_of(std::move(wrong));
-  if (!*out) co_return out->error();
-  const auto& plan = **out;
-  if (plan.fits()) co_return std::nullopt;
-  co_return order_error{core::make_error(errc::does_not_fit, "{}", core::shortage_text(plan)),
-                        core::plan_json(plan)};
+  co_return std::move(*out);
+}
+
+asio::awaitable<std::optional<order_error>> model_steps::lacks(self_type& self, std::vector<load_step> steps,
+                                                               std::set<std::string> leaving) {
+  const auto made = co_await plan(self, std::move(steps), std::move(leaving));
+  if (!made) co_return made.error();
+  if (made->fits()) co_return std::nullopt;
+  co_return order_error{core::make_error(errc::does_not_fit, "{}", core::shortage_text(*made)),
+                        core::plan_json(*made)};
 }
 
 void model_steps::promise(entry& e, memory_promise m) {
@@ -188,6 +194,7 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
   std::optional<core::error> wrong;
   for (const auto i : on) {
     auto spec = e.spec;
+    spec.unwanted = {so_far, &so_far->unwanted};
     if (e.memory.pages) spec.pages = e.memory.pages;
     auto r = co_await open(self, i, std::move(spec), both);
     if (!r) {
@@ -204,20 +211,41 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
   if (wrong) {
     if (made) co_await close_places(self, e, *made);
     p_.memory.release(e.memory);
-    e.state = model_state::failed;
-    e.reason = wrong->message;
     e.devices.clear();
-    ++e.load_failures;
+    note_failed_load(e, *wrong, *so_far);
   } else {
-    ++e.loads;
-    e.last_load = p_.time.now() - began;
+    note_load(e, p_.time.now() - began);
     made->ended = e.ended;
     e.served = std::move(made);
     e.state = model_state::ready;
+    e.use->open();
   }
   progress_.reset();
   publish();
   co_return wrong;
+}
+
+// A load that nobody waited for any more is no failure.
+void model_steps::note_failed_load(entry& e, const core::error& wrong, const load_progress& of) {
+  if (of.unwanted) {
+    e.state = model_state::absent;
+    return;
+  }
+  e.state = model_state::failed;
+  e.reason = wrong.message;
+  e.failed_at = p_.time.now();
+  ++e.load_failures;
+}
+
+void model_steps::note_load(entry& e, core::duration took) {
+  ++e.loads;
+  e.last_load = took;
+  e.was_on = e.devices;
+  e.began = p_.time.now();
+  const double seconds = std::chrono::duration<double>(took).count();
+  if (e.predicted.weights == 0 || seconds <= 0) return;
+  const double rate = static_cast<double>(e.predicted.weights) / seconds;
+  load_rate_ = load_rate_ == 0 ? rate : (load_rate_ + rate) / 2;
 }
 
 void model_steps::settle(entry& e, const memory_use& measured) {
@@ -241,6 +269,7 @@ asio::awaitable<void> model_steps::close_places(self_type& self, entry& e, const
 void model_steps::begin_drain(const std::vector<entry*>& all, core::duration limit) {
   for (auto* e : all) {
     e->state = model_state::draining;
+    e->use->close();
     for (const auto& place : e->served->places)
       core::insist([&] {
         auto why = core::make_error(errc::unavailable, "{} is being unloaded", e->spec.name);
@@ -255,6 +284,7 @@ void model_steps::begin_drain(const std::vector<entry*>& all, core::duration lim
 void model_steps::end_drain(const std::vector<entry*>& all) {
   for (auto* e : all) {
     e->state = model_state::ready;
+    e->use->open();
     for (const auto& place : e->served->places) place->admission->reopen(admission_control::door::drain);
   }
   publish();
@@ -298,6 +328,42 @@ void model_steps::forget(std::string_view name) {
   for (const auto n : at->ended->look()) past_ended_ += n;
   known_.erase(at);
   publish();
+}
+
+asio::awaitable<std::optional<core::error>> model_steps::come_up(self_type& self, entry& e,
+                                                                 std::vector<std::size_t> on) {
+  auto promised = co_await book(self, steps_of(e.spec, on));
+  if (!promised) {
+    e.state = model_state::failed;
+    e.reason = promised.error().fault.message;
+    e.failed_at = p_.time.now();
+    publish();
+    co_return promised.error().fault;
+  }
+  promise(e, std::move(promised->of.at(e.spec.name)));
+  co_return co_await bring_up(self, e, std::move(on), {});
+}
+
+asio::awaitable<std::optional<core::error>> model_steps::exchange(self_type& self,
+                                                                  const std::vector<entry*>& out, entry& in,
+                                                                  model_spec spec,
+                                                                  std::vector<std::size_t> on) {
+  std::vector<std::pair<entry*, std::vector<std::size_t>>> were;
+  for (auto* e : out) {
+    were.emplace_back(e, e->hosts);
+    co_await take_down(self, *e);
+  }
+  const model_spec before = std::exchange(in.spec, std::move(spec));
+  auto wrong = co_await come_up(self, in, std::move(on));
+  if (!wrong || self.stopping()) co_return wrong;
+  if (std::ranges::find(out, &in) != out.end()) in.spec = before;
+  for (auto& [e, hosts] : were) {
+    const auto not_back = co_await come_up(self, *e, hosts);
+    wrong->message += not_back
+                          ? fmt::format("; {} could not be loaded again: {}", e->spec.name, not_back->message)
+                          : fmt::format("; {} is loaded again", e->spec.name);
+  }
+  co_return wrong;
 }
 
 }  // namespace weir::actors

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/load_line.h"
 #include "actors/model_registry.h"
 #include "actors/runtime/context.h"
 
@@ -47,9 +48,18 @@ struct files_read {
 };
 struct time_passed {};
 
+// Requests that wait for models (load_line.h).
+struct wished {
+  model_wish what;
+};
+struct end_wishes {
+  core::error why;
+};
+struct look_round {};  // time to see who left, whose time is over, and who rests
+
 struct order {
   std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<share_order>, opened,
-               closed, files_read, time_passed>
+               closed, files_read, time_passed, wished, end_wishes, look_round>
       what;
   template <class T>
   explicit order(T t) : what(std::move(t)) {}
@@ -72,7 +82,7 @@ class model_steps {
 
   // The models of the start and those that are absent until an order names them.
   explicit model_steps(model_registry::parts p);
-  ~model_steps() = default;
+  virtual ~model_steps() = default;
   model_steps(const model_steps&) = delete;
   model_steps& operator=(const model_steps&) = delete;
 
@@ -96,6 +106,9 @@ class model_steps {
 
   core::error busy() const;
 
+  // Acts on a message that no step waits for and that is no order. False: it is something else.
+  virtual bool heard(registry_messages::order& o) = 0;
+
   // Waits for the next message of type T. nullopt: the registry was stopped.
   template <class T>
   boost::asio::awaitable<std::optional<T>> next(self_type& self) {
@@ -103,7 +116,7 @@ class model_steps {
       auto m = co_await self.async_receive();
       if (!m) co_return std::nullopt;
       if (auto* wanted = std::get_if<T>(&m->what)) co_return std::optional<T>(std::move(*wanted));
-      refuse(*m, busy());
+      if (!heard(*m)) refuse(*m, busy());
     }
   }
 
@@ -115,6 +128,9 @@ class model_steps {
   // Calls `work`, which reads headers of files. False: it was not done, for the reason in `wrong`.
   boost::asio::awaitable<bool> read(self_type& self, std::function<void()> work, core::error& wrong);
   boost::asio::awaitable<memory_book::promises> book(self_type& self, std::vector<load_step> steps);
+  // A plan as if the models of `leaving` had gone.
+  boost::asio::awaitable<memory_book::planned> plan(self_type& self, std::vector<load_step> steps,
+                                                    std::set<std::string> leaving);
   // Whether the models fit once those of `leaving` have gone; nullopt: they do.
   boost::asio::awaitable<std::optional<order_error>> lacks(self_type& self, std::vector<load_step> steps,
                                                            std::set<std::string> leaving);
@@ -124,6 +140,8 @@ class model_steps {
   boost::asio::awaitable<std::optional<core::error>> bring_up(self_type& self, entry& e,
                                                               std::vector<std::size_t> on,
                                                               model_progress progress);
+  void note_load(entry& e, core::duration took);
+  void note_failed_load(entry& e, const core::error& wrong, const load_progress& of);
   void settle(entry& e, const memory_use& measured);
   static void add_place(served_model& m, const served_model& more);
   boost::asio::awaitable<void> close_places(self_type& self, entry& e, const served_model& m);
@@ -136,6 +154,14 @@ class model_steps {
   // REQUIRES: the model is draining. Jobs that it still has end with an error.
   boost::asio::awaitable<void> take_down(self_type& self, entry& e);
   void forget(std::string_view name);
+  // Promises a model's memory and loads it.
+  boost::asio::awaitable<std::optional<core::error>> come_up(self_type& self, entry& e,
+                                                             std::vector<std::size_t> on);
+  // Takes the models of `out` down and loads `in`. Where that fails, those of `out` are loaded again, and the
+  // error says so. REQUIRES: they are draining, and have no job
+  boost::asio::awaitable<std::optional<core::error>> exchange(self_type& self, const std::vector<entry*>& out,
+                                                              entry& in, model_spec spec,
+                                                              std::vector<std::size_t> on);
 
   const model_registry::parts p_;
   ref<registry_messages::order> mail_;
@@ -143,9 +169,10 @@ class model_steps {
   std::list<entry> known_;    // in the order in which their names came
   core::engine_totals past_;  // of models that are forgotten
   std::uint64_t past_ended_ = 0;
-  std::string what_;                               // the order under way, for people
-  std::shared_ptr<const load_progress> progress_;  // of the load under way; null: none is
+  std::string what_;                         // the order under way, for people
+  std::shared_ptr<load_progress> progress_;  // of the load under way; null: none is
   core::time_point busy_since_{};
+  double load_rate_ = 0;  // bytes a second of the last loads; 0: none was measured
 };
 
 }  // namespace weir::actors

@@ -242,6 +242,8 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
                 : is_random(spec) ? open_random(spec, o, backend)
                                   : open_files(spec, o, backend, progress);
   if (!opened) return opened;
+  if (spec.unwanted && *spec.unwanted)
+    return core::make_error(core::errc::unavailable, "nobody waits for {} any more", spec.name);
   auto& m = **opened;
   const auto& info = m.weights->info();
   const auto context = context_of(spec, o, info.context);

@@ -108,6 +108,7 @@ service::parts::parts(service_options o, const timekeeper& t)
       registry(spawn_registry(control_ex, t, seen, [this](auto& views) { look(views); })),
       book(o.owner, devices_named(o), o.measured),
       most_models(std::max(o.owner.models, o.models.size())),
+      demand(o.demand),
       models(control_ex, for_models(o)),
       share_prefixes(o.share_prefixes),
       slo(o.owner.slo),
@@ -129,6 +130,7 @@ model_registry::parts service::parts::for_models(const service_options& o) {
           .known = o.known_models,
           .most_models = most_models,
           .drain = o.drain,
+          .demand = o.demand,
           .read =
               [this](std::function<void()> work, std::function<void(std::optional<core::error>)> done) {
                 read_files(std::move(work), control_ex, std::move(done));
@@ -180,16 +182,16 @@ void service::load(model_progress progress, executor ex, std::function<void(core
 
 std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r,
                                                                       std::optional<core::job_id> answer,
-                                                                      model_list::model_ptr model,
+                                                                      std::shared_ptr<ended_jobs> of,
                                                                       const executor& shard) {
   const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, lasting,
-      [to = registry, kept = r.until_ended, by = std::move(model), hears = r.witness](
+      [to = registry, kept = r.until_ended, by = std::move(of), hears = r.witness](
           const outcome& o, const job_stream::state_block& job) mutable {
         kept.reset();  // before anybody hears of the end
         const bool accepted = job.now != job_stream::phase::refused;
-        if (by && accepted) by->ended->add(o.reason, job.time->now());
+        if (by && accepted) by->add(o.reason, job.time->now());
         if (const auto witness = std::exchange(hears, nullptr)) tell_witness(*witness, o, job);
         job_view v;
         v.id = job.id;
@@ -214,11 +216,9 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
 core::result<> service::parts::check(arrival& a) {
   if (draining.load(std::memory_order_relaxed))
     return core::make_error(errc::unavailable, "the server is shutting down");
-  auto found = list.find(a.asked.model);
-  if (!found) return found.error();
-  a.model = std::move(*found);
-  core::result<> fine = take_preset(a.asked, presets);
-  if (!fine) return fine;
+  core::result<> fine = find_model(a);
+  if (fine) fine = take_preset(a.asked, presets);
+  if (!fine || a.waits) return fine;
   for (const auto& place : a.model->places)
     if (fine = place->admission->check_wait(a.model->name, pool.predicted_wait()); fine) break;
   return fine;
@@ -244,7 +244,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   std::optional<core::job_id> answer;
   const std::size_t choices = n * (1 + a->asked.more_inputs.size());
   for (std::size_t i = 0; i < choices; ++i) {
-    a->choices.push_back(p_->begin_choice(a->asked, answer, a->model, shard));
+    a->choices.push_back(p_->begin_choice(a->asked, answer, a->ended, shard));
     answer = a->choices.front()->id;
     streams.push_back(std::make_shared<job_stream>(a->choices.back()));
     streams.back()->follow(changed);
@@ -261,7 +261,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
       for (const auto& c : a->choices)
         c->keep_logprobs(
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));
-    p_->begin_text(a);
+    a->waits ? p_->wait_for_model(a) : p_->begin_text(a);
   }
   if (a->bytes > longest_text_here) p_->pool.drop(std::move(a));  // it may be the last owner
   return streams;
@@ -295,6 +295,12 @@ void service::parts::post(text_pool& to, const std::shared_ptr<arrival>& a,
 const model_aliases& service::aliases() const noexcept { return p_->list.aliases(); }
 
 const sampling_presets& service::presets() const noexcept { return p_->presets; }
+
+bool service::takes_model(std::string_view name) const {
+  const auto all = p_->list.look();
+  const auto known = p_->list.known(*all, name);
+  return known && (p_->demand.on || (*known)->served);
+}
 
 std::string service::model_behind(std::string_view name) const { return std::string(p_->list.behind(name)); }
 
@@ -420,6 +426,7 @@ void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }
 
 void service::drain(executor ex, std::function<void()> idle) {
   p_->draining = true;
+  p_->models.end_wishes(core::make_error(errc::unavailable, "the server is shutting down"));
   p_->registry.tell(when_empty([ex, idle] { asio::post(ex, idle); }));
 }
 

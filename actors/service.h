@@ -20,6 +20,7 @@
 #include "actors/memory_plan.h"
 #include "actors/messages.h"
 #include "actors/model_orders.h"
+#include "actors/on_demand.h"
 #include "actors/presets.h"
 #include "actors/request.h"
 #include "actors/text_pool.h"
@@ -111,6 +112,7 @@ struct service_options {
   std::vector<planned_device> measured;  // devices whose memory was measured already; others are when needed
   sampling_presets presets;              // that requests may name, whatever their model
   core::duration drain = std::chrono::seconds(30);  // of an order to unload that names no time
+  on_demand demand;                                 // whether requests load models
   text_bounds text;
   bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens
   std::optional<simulation> simulated;  // for tests
@@ -146,6 +148,8 @@ class service {
   // The names that stand for models, and the model that a name stands for: itself where it is no alias.
   const model_aliases& aliases() const noexcept;
   std::string model_behind(std::string_view name) const;
+  // Whether a request for the model of this name is taken: the model is ready, or is loaded on demand.
+  bool takes_model(std::string_view name) const;
   // What requests may name as their preset.
   const sampling_presets& presets() const noexcept;
 

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "actors/job_state.h"
+#include "actors/model_steps.h"
 #include "actors/service_parts.h"
+#include "core/insist.h"
 #include "core/memory/plan_text.h"
 #include "core/shortened.h"
 
@@ -68,6 +71,70 @@ device_parts service::parts::parts_of(const known_model& m) const {
   if (m.hosts.empty()) return sum;
   const auto places = static_cast<double>(m.hosts.size());
   return {sum.asked / places, sum.got / places};
+}
+
+// What a request is told whose model is not ready, and that does not wait. `wanted`: it would have waited.
+core::error service::parts::not_loaded(const model_list::snapshot& all, const known_model& m,
+                                       bool wanted) const {
+  auto e = core::make_error(core::errc::unavailable, "{} is not loaded: it is {}{}", m.spec.name,
+                            name(m.state), wanted ? ", and this server loads no models for requests" : "");
+  e.param = "model";
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(model_list::predicted_load(all, m));
+  e.retry_after_ms =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms.count(), least_retry_ms, most_retry_ms));
+  return e;
+}
+
+core::result<> service::parts::find_model(arrival& a) {
+  const auto all = list.look();
+  const auto known = list.known(*all, a.asked.model);
+  if (!known) return known.error();
+  const known_model& m = **known;
+  a.ended = m.ended;
+  const auto stay = std::min<core::duration>(a.asked.stay, demand.longest_stay);
+  a.way = m.served ? m.use->enter(time.now(), stay) : nullptr;
+  if (a.way) {
+    a.model = m.served;
+    return {};
+  }
+  const bool wants = a.asked.when_not_loaded == request::load::wait;
+  const bool refuses = a.asked.when_not_loaded == request::load::refuse;
+  if (demand.on && !refuses) {
+    a.asked.model = m.spec.name;
+    a.waits = true;
+    return {};
+  }
+  if (demand.on || refuses || wants) return not_loaded(*all, m, wants);
+  if (auto found = list.find(m.spec.name); !found) return found.error();
+  a.model = m.served;  // it drains: its admission says so
+  return {};
+}
+
+// The model comes by way of the registry's thread; the text begins when it is there.
+void service::parts::wait_for_model(const std::shared_ptr<arrival>& a) {
+  model_wish w;
+  w.model = a->asked.model;
+  w.key = a->asked.who.key;
+  w.since = a->choices.front()->created;
+  w.until = w.since + demand.load_wait;
+  const auto deadline = a->asked.deadline ? w.since + *a->asked.deadline : core::time_point::max();
+  w.until = std::min(w.until, deadline);
+  w.stay = std::min<core::duration>(a->asked.stay, demand.longest_stay);
+  w.gone = [a] { return a->abandoned(); };
+  w.begins = [a, name = w.model](std::uint32_t ahead) {
+    for (const auto& s : a->choices)
+      core::insist([&] { boost::asio::post(s->shard, [s, name, ahead] { s->waits(name, ahead); }); });
+  };
+  w.done = [this, a, deadline](core::result<model_way> r) {
+    if (r) {
+      a->model = std::move(r->model);
+      a->way = std::move(r->way);
+      return begin_text(a);
+    }
+    if (time.now() < deadline) return a->refuse(r.error());
+    for (const auto& s : a->choices) s->cancel(core::finish_reason::timeout);
+  };
+  models.wish(std::move(w));
 }
 
 std::optional<load_state> service::loading() const {

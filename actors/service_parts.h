@@ -42,13 +42,18 @@ struct service::parts {
   // Fills in the state of live jobs from the pictures that their hosts published.
   void look(std::vector<job_view>& views) const;
 
-  // Makes the stream of one choice of a request for `model`, which is null where there is none, and tells the
-  // registry. `answer`: see job_born; nullopt: the choice is the first.
+  // Makes the stream of one choice of a request, and tells the registry. `of`: counts the jobs of its model;
+  // null: the model is not known. `answer`: see job_born; nullopt: the choice is the first.
   std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
-                                                        model_list::model_ptr model, const executor& shard);
+                                                        std::shared_ptr<ended_jobs> of,
+                                                        const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
   core::result<> check(arrival& a);
+  // Finds the way to the model, or lets the request wait for it.
+  core::result<> find_model(arrival& a);
+  core::error not_loaded(const model_list::snapshot& all, const known_model& m, bool wanted) const;
+  void wait_for_model(const std::shared_ptr<arrival>& a);
   void begin_text(const std::shared_ptr<arrival>& a);
   void begin_constraint(const std::shared_ptr<arrival>& a);
   void post(text_pool& to, const std::shared_ptr<arrival>& a, std::function<void(core::turn&)> run);
@@ -68,6 +73,7 @@ struct service::parts {
   ref<registry_msg> registry;
   memory_book book;
   const std::size_t most_models;  // of a host
+  const on_demand demand;
   model_registry models;
   const bool share_prefixes;
   const core::objective slo;

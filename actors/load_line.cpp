@@ -1,0 +1,84 @@
+#include "actors/load_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/shortened.h"
+
+namespace weir::actors {
+namespace {
+
+core::error full(std::string message) {
+  core::error e{core::errc::overloaded, std::move(message), {}};
+  e.retry_after_ms = 1000;
+  return e;
+}
+
+}  // namespace
+
+core::result<void> load_line::enter(model_wish w) {
+  if (all_.size() >= most) return full(fmt::format("{} requests wait for models, which are the most", most));
+  std::size_t of_key = 0;
+  for (const auto& other : all_) {
+    if (w.key == 0 || other.key != w.key) continue;
+    ++of_key;
+    if (other.model != w.model)
+      return full(fmt::format("this key waits for the model '{}' already: one at a time",
+                              core::shortened(other.model)));
+  }
+  if (of_key >= most_of_key)
+    return full(fmt::format("{} requests of this key wait for a model, which are the most", most_of_key));
+  const auto ahead = static_cast<std::uint32_t>(all_.size());
+  all_.push_back(std::move(w));
+  if (all_.back().begins) all_.back().begins(ahead);
+  return {};
+}
+
+bool load_line::wants(std::string_view model) const { return oldest_for(model) != nullptr; }
+
+const model_wish* load_line::oldest(const std::set<std::string>& besides) const {
+  const auto at = std::ranges::find_if(all_, [&](const auto& w) { return !besides.contains(w.model); });
+  return at == all_.end() ? nullptr : &*at;
+}
+
+const model_wish* load_line::oldest_for(std::string_view model) const {
+  const auto at = std::ranges::find(all_, model, &model_wish::model);
+  return at == all_.end() ? nullptr : &*at;
+}
+
+void load_line::tidy(core::time_point now, const std::function<core::error(const model_wish&)>& late) {
+  all_.remove_if([&](model_wish& w) {
+    if (w.gone()) return true;
+    if (now < w.until) return false;
+    w.done(late(w));
+    return true;
+  });
+}
+
+void load_line::let_in(std::string_view model,
+                       const std::function<std::optional<model_way>(const model_wish&)>& way) {
+  for (auto at = all_.begin(); at != all_.end();) {
+    if (at->model != model) {
+      ++at;
+      continue;
+    }
+    auto in = way(*at);
+    if (!in) return;
+    at->done(std::move(*in));
+    at = all_.erase(at);
+  }
+}
+
+void load_line::refuse(std::string_view model, const core::error& why) {
+  all_.remove_if([&](model_wish& w) {
+    if (w.model != model) return false;
+    w.done(why);
+    return true;
+  });
+}
+
+void load_line::refuse_all(const core::error& why) {
+  for (auto& w : std::exchange(all_, {})) w.done(why);
+}
+
+}  // namespace weir::actors

@@ -1,0 +1,96 @@
+// model_demand.h — models on demand: what the model registry does for requests that wait (load_line.h), and
+// for models that rest.
+//
+// After each order and each message the registry looks at the line. The model of the oldest request is loaded
+// where it fits; else models that rest leave for it, those whose absence costs the least (actors/evict.h),
+// and are loaded again where the load fails. A model rests while it has no job and none on its way, and
+// `stay` has passed since its last one; pinned models never leave. Where only busy models are in the way, and
+// the request has waited for `swap_wait`, the way to the one of them that was let in the longest ago is
+// closed: what it has runs to its end, and later requests for it wait in the line. So A B A A becomes A A A
+// B.
+//
+// Nothing is decided by an event of its own: while requests wait, the registry looks around every 100 ms.
+//
+// Thread safety: the registry's thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/model_steps.h"
+
+namespace weir::actors {
+
+class model_demand : public model_steps {
+ public:
+  using model_steps::model_steps;
+
+ protected:
+  void begin_demand(const self_type& self);
+  bool heard(registry_messages::order& o) override;
+  // Does for requests and resting models what can be done now. REQUIRES: no order is under way
+  boost::asio::awaitable<void> serve(self_type& self);
+
+ private:
+  // Hosts on which a model may be loaded, and what they lack.
+  struct option {
+    std::vector<std::size_t> on;
+    std::string device;       // that lacks memory; else the first one's
+    std::uint64_t lacks = 0;  // bytes
+    bool crowded = false;     // a host has as many models as it may have
+    std::string why;          // the shortage, for people; empty: it fits
+  };
+  using options = std::vector<option>;
+  struct looked_up {
+    std::uint64_t version = 0;  // of the list
+    core::time_point at{};
+    core::result<options> found = options();
+  };
+  using entries = std::vector<entry*>;
+
+  void take(model_wish w);
+  void tidy();
+  void let_in();
+  void set_clock();
+  core::error late(const model_wish& w);
+
+  // Loads a model that requests wait for, if it fits now.
+  boost::asio::awaitable<void> try_load(self_type& self, entry& e);
+  boost::asio::awaitable<core::result<options>> options_for(self_type& self, entry& e);
+  std::vector<std::vector<std::size_t>> placements(const entry& e) const;
+  boost::asio::awaitable<core::result<option>> look_at(self_type& self, entry& e,
+                                                       std::vector<std::size_t> on);
+  // The models that leave for `o`, and what that costs; nullopt: those that rest are not enough.
+  struct exit_set {
+    entries out;
+    std::uint64_t cost = 0;
+  };
+  std::optional<exit_set> leave_for(const option& o, const entries& may);
+  // Whether the models of `out` are enough by the plan; where they are not, the option lacks more.
+  boost::asio::awaitable<bool> confirmed(self_type& self, entry& e, option& o, const entries& out);
+  boost::asio::awaitable<void> load_wanted(self_type& self, entry& e, std::vector<std::size_t> on,
+                                           const entries& out);
+  // Closes the way to a busy model, where a request for `e` has waited long enough.
+  void make_way(const entry& e, const option& o);
+  void reopen();
+  boost::asio::awaitable<void> unload_idle(self_type& self);
+
+  bool is_on(const entry& e, const option& o) const;
+  // No job runs or waits there, and none is on its way.
+  static bool is_empty(entry& e) { return e.use->coming() == 0 && unfinished({&e}) == 0; }
+  core::time_point last_use(const entry& e) const;
+  core::duration stay_of(const entry& e) const;
+  bool rests(entry& e) const;
+  entries on_the_way(const entry& e, const option& o, bool resting);
+
+  load_line line_;
+  std::unique_ptr<timekeeper::timer> clock_;
+  std::map<std::string, looked_up> looked_up_;     // by the name of a model that requests wait for
+  std::map<std::string, std::string> closed_for_;  // the way to [this model] is closed for that one
+  std::string loads_for_;                          // requests for this model, under way; empty: no load is
+};
+
+}  // namespace weir::actors
