@@ -138,8 +138,9 @@ class owner {
   // The engine that steps next; null where none has anything due.
   engine_place* choose() {
     engine_place* first = nullptr;
+    const auto now = time_.now();
     for (auto& e : engines_) {
-      const bool due = e.engine && !e.engine->idle() && e.due <= time_.now();
+      const bool due = e.engine && !e.engine->idle() && e.due <= now;
       shares_.look(e.share, due);
       if (due && (!first || core::shares::before(e.share, first->share))) first = &e;
     }

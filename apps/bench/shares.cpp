@@ -63,7 +63,7 @@ struct tenant {
   std::uint32_t streams = 0;
   double beside_per_s = 0;
   std::uint64_t tokens = 0;
-  load::histogram gaps_ms;
+  load::histogram gaps_ms = load::histogram();
   double least_part = 1, most_part = 0;  // of the device time, over windows of 2 s
 };
 

@@ -6,7 +6,7 @@
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 
-namespace weir::tests::actors_shares_test {
+namespace weir::tests::shares_test {
 
 using namespace std::chrono_literals;
 using core::duration;
@@ -324,4 +324,4 @@ TEST_CASE("random shares: every model that has work gets its part, whatever come
   }
 }
 
-}  // namespace weir::tests::actors_shares_test
+}  // namespace weir::tests::shares_test
