@@ -105,8 +105,9 @@ core::result<> service::parts::find_model(arrival& a) {
     return {};
   }
   if (demand.on || refuses || wants) return not_loaded(*all, m, wants);
-  if (auto found = list.find(m.spec.name); !found) return found.error();
-  a.model = m.served;  // it drains: its admission says so
+  auto found = list.find(m.spec.name);
+  if (!found) return found.error();
+  a.model = std::move(*found);  // it drains, and its admission says so; or it has become ready since
   return {};
 }
 
