@@ -263,6 +263,56 @@ core::result<> set_limits(actors::service_options& o, const std::vector<std::str
   return {};
 }
 
+namespace {
+
+// Calls set(model) for the model of this name. False: there is none.
+template <class Set>
+bool with_model(actors::service_options& o, const std::string& name, const Set& set) {
+  bool found = false;
+  for (auto* models : {&o.models, &o.known_models})
+    for (auto& m : *models)
+      if (m.name == name) set(m), found = true;
+  return found;
+}
+
+std::optional<std::uint32_t> seconds_in(std::string_view text) {
+  constexpr std::uint32_t most = 86'400 * 7;
+  std::uint32_t s = 0;
+  const auto got = std::from_chars(text.data(), text.data() + text.size(), s);
+  if (got.ec != std::errc() || got.ptr != text.data() + text.size() || s == 0 || s > most)
+    return std::nullopt;
+  return s;
+}
+
+}  // namespace
+
+core::result<> set_demand(actors::service_options& o, const core::demand_settings& s, bool has_dir) {
+  o.demand.on = s.on_demand || has_dir;
+  o.demand.load_wait = s.load_wait;
+  o.demand.stay = s.stay;
+  o.demand.swap_wait = s.swap_wait;
+  o.demand.longest_stay = s.longest_stay;
+  for (const auto& name : s.pinned)
+    if (!with_model(o, name, [](actors::model_spec& m) { m.pinned = true; }))
+      return bad_param("pinned", "--pinned {}: no model is called so", name);
+  std::set<std::string> named;
+  for (const auto& text : s.idle_unload) {
+    const auto equals = text.rfind('=');
+    const auto time =
+        equals == text.npos ? std::nullopt : seconds_in(std::string_view(text).substr(equals + 1));
+    if (!time || equals == 0)
+      return bad_param("idle-unload", "--idle-unload {}: NAME=SECONDS is wanted, 1 s to 7 days", text);
+    if (!o.demand.on) return bad_param("idle-unload", "--idle-unload {}: it needs --on-demand", text);
+    const std::string name = text.substr(0, equals);
+    if (!named.insert(name).second)
+      return bad_param("idle-unload", "--idle-unload {}: another one is for the same model", text);
+    const auto set = [&](actors::model_spec& m) { m.idle_unload = std::chrono::seconds(*time); };
+    if (!with_model(o, name, set))
+      return bad_param("idle-unload", "--idle-unload {}: no model is called '{}'", text, name);
+  }
+  return {};
+}
+
 core::result<> set_copies(actors::service_options& o, std::uint32_t copies) {
   if (o.owner.device == "sim") o.devices.assign(copies, "sim");
   if (copies > o.devices.size())

@@ -32,6 +32,10 @@ core::result<> set_aliases(actors::service_options& o, const std::vector<std::st
 core::result<> set_shares(actors::service_options& o, const std::vector<std::string>& shares);
 core::result<> set_limits(actors::service_options& o, const std::vector<std::string>& limits);
 
+// Sets how models come and go for requests. Errors: a name that is no model's or is there twice, a time that
+// is none, and --idle-unload where no request could bring its model back.
+core::result<> set_demand(actors::service_options& o, const core::demand_settings& s, bool has_dir);
+
 // Sets how many copies of each model are served. Simulated devices are as many as it takes. Error: there are
 // fewer devices than copies.
 core::result<> set_copies(actors::service_options& o, std::uint32_t copies);

@@ -264,7 +264,8 @@ int run(const serve_options& o) {
     }
   show_device(why_cpu);
   for (const auto& ok : {set_copies(*service, o.server.replicas), set_aliases(*service, o.server.alias),
-                         set_shares(*service, o.server.share), set_limits(*service, o.server.limit)})
+                         set_shares(*service, o.server.share), set_limits(*service, o.server.limit),
+                         set_demand(*service, o.server, !o.server.models_dir.empty())})
     if (!ok) {
       std::cerr << ok.error().message << '\n';
       return exit_of(ok.error());

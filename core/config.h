@@ -98,7 +98,14 @@ struct listener_settings {
   bool no_admin = false;
 };
 
-struct server_settings : listener_settings {
+// Models that are loaded when a request asks for them, and leave when others need their room.
+struct demand_settings {
+  bool on_demand = false;
+  std::chrono::seconds load_wait{120}, stay{10}, swap_wait{30}, longest_stay{300};
+  std::vector<std::string> pinned, idle_unload;
+};
+
+struct server_settings : listener_settings, demand_settings {
   std::uint32_t io_threads = 1;
   std::uint32_t replicas = 1;
   std::vector<std::string> preset;
@@ -332,6 +339,30 @@ void visit_settings(client_settings& s, V&& v) {
 }
 
 template <class V>
+void visit_settings(demand_settings& s, V&& v) {
+  const auto models = in_group("Models", v);
+  models(
+      {"on-demand",
+       "load a model that is known when a request asks for it; other models that have no job leave where it "
+       "needs their room. With --models-dir this is always so",
+       ""},
+      s.on_demand);
+  models({"load-wait-s", "most that a request waits for its model", "s", 1, 3600}, s.load_wait);
+  models({"stay-s", "after its last job no model leaves for another one", "s", 0, 86400}, s.stay);
+  models({"swap-wait-s",
+          "a request that waits for longer closes the way to a busy model, whose jobs run to their ends", "s",
+          0, 3600},
+         s.swap_wait);
+  models({"keep-alive-most-s", "most that requests may lengthen the stay of their model: keep_alive, ttl",
+          "s", 0, 86400},
+         s.longest_stay);
+  models({"pinned", "model that stays once it is loaded; repeatable", "NAME"}, s.pinned);
+  models({"idle-unload", "seconds without a job after which the model of that name is unloaded; repeatable",
+          "NAME=S"},
+         s.idle_unload);
+}
+
+template <class V>
 void visit_settings(server_settings& s, V&& v) {
   const auto memory = in_group("Memory and batching", v);
   const auto network = in_group("Network", v), keys = in_group("Keys", v);
@@ -369,6 +400,7 @@ void visit_settings(server_settings& s, V&& v) {
                          "object of a request's sampling fields; repeatable",
                          "NAME=FILE"},
                         s.preset);
+  visit_settings(static_cast<demand_settings&>(s), v);
   visit_settings(s.queue, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   network(

@@ -77,10 +77,7 @@ std::optional<key_refusal> judge_model(const actors::service& s, const bearer& f
   if (!model.empty() && std::ranges::find(models, model) == models.end())
     return refusal(kind::model, fmt::format("this key may not use the model '{}'", shortened(model)),
                    "model");
-  const auto served = s.models();
-  const auto is_served = [&](const std::string& name) {
-    return std::ranges::find(served, name, &actors::model_entry::name) != served.end();
-  };
+  const auto is_served = [&](const std::string& name) { return s.takes_model(name); };
   std::vector<std::string> usable;
   std::ranges::copy_if(models, std::back_inserter(usable), is_served);
   if (model.empty() && (usable.size() == 1 || s.loading()))

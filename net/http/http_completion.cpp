@@ -187,6 +187,11 @@ std::optional<core::error> failure_of(std::span<const answer_choice> all) {
   return std::nullopt;
 }
 
+bool waits_for_model(const jobs& all) {
+  return std::ranges::any_of(
+      all, [](const auto& job) { return job->state() == phase::pending && !job->awaited_model().empty(); });
+}
+
 void cancel(const jobs& all) {
   for (const auto& job : all) job->cancel();
 }
@@ -294,10 +299,13 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
     });
   };
   const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
-  while (!settled() && !client_gone()) co_await news_->wait();
+  while (!settled() && !client_gone()) {
+    if (how.streamed && waits_for_model(all)) co_await show_wait();
+    co_await news_->wait();
+  }
   if (client_gone()) co_return false;
   const auto failed = failure_of(all);
-  if (!failed && how.streamed) {
+  if (how.streamed && (!failed || events_began_)) {
     std::vector<answer_choice> choices;
     for (const auto& job : all) choices.emplace_back(job);
     std::vector<std::uint32_t> from(all.size(), 0);
@@ -322,6 +330,18 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   co_return goes_on;
 }
 
+// The header and a comment come at once, and then a comment every 5 s: clients and proxies give up on a
+// server that says nothing for long.
+asio::awaitable<void> http_session::show_wait() {
+  if (!events_began_) {
+    sender_.speak_every(std::chrono::seconds(5));
+    co_await begin_events();
+  } else if (!sender_.silent_too_long()) {
+    co_return;
+  }
+  co_await sender_.write_chunk(": loading\n\n", false);
+}
+
 asio::awaitable<void> http_session::begin_events() {
   if (form_.version < 11) state_.end_after_answer();
   events_began_ = true;
@@ -344,7 +364,7 @@ asio::awaitable<void> http_session::stream_kept(const kept_answer& a, std::vecto
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::vector<answer_choice> all,
                                                   std::vector<std::uint32_t> from) {
-  co_await begin_events();
+  if (!events_began_) co_await begin_events();
   auto events = encoder.events(all.front().admitted());
   std::vector<shown_choice> shown(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)

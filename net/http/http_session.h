@@ -82,6 +82,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
                                              std::vector<std::uint32_t> from);
   boost::asio::awaitable<void> stream_kept(const kept_answer& a, std::vector<answer_choice> all,
                                            std::vector<std::uint32_t> from);
+  // Shows a client that its answer of events waits for the load of a model.
+  boost::asio::awaitable<void> show_wait();
   // Sends the header of an answer of server-sent events.
   boost::asio::awaitable<void> begin_events();
   struct shown_choice {

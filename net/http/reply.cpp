@@ -23,10 +23,9 @@ void append_text_or_null(std::string& out, std::string_view key, std::string_vie
 }
 
 // OpenAI's code for a prompt that is too long, by which its clients know to shorten a conversation.
-std::string_view http_code_of(core::errc code) {
-  if (code == core::errc::prompt_too_long || code == core::errc::does_not_fit)
-    return "context_length_exceeded";
-  return ws::code_of(code);
+std::string_view http_code_of(const core::error& e) {
+  const auto code = ws::code_of(e);
+  return code == "prompt_too_long" ? "context_length_exceeded" : code;
 }
 
 }  // namespace
@@ -81,7 +80,9 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
 }
 
 reply error_reply(const core::error& e) {
-  reply r = error_reply(status_of(e.code), http_code_of(e.code), e.message, e.param);
+  const auto code = http_code_of(e);
+  const unsigned status = code == "does_not_fit" ? 503 : status_of(e.code);
+  reply r = error_reply(status, code, e.message, e.param);
   if (e.retry_after_ms > 0)
     for (auto& [name, value] : r.headers)
       if (name == "Retry-After") value = std::to_string((e.retry_after_ms + 999) / 1000);

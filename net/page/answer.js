@@ -37,8 +37,10 @@ export class Answer {
     this.#meter = new Meter(stream.seq);
     this.#page = page;
     this.#turn = turn;
-    stream.on("created", ({ queue_position }) => {
-      if (queue_position > 0) this.#say(`waiting: ${queue_position} before it`);
+    stream.on("loaded", () => this.#say("waiting for the first token"));
+    stream.on("created", ({ queue_position, loading, model }) => {
+      if (loading) this.#say(`${model} is being loaded`);
+      else if (queue_position > 0) this.#say(`waiting: ${queue_position} before it`);
     });
     stream.on("state", ({ state: now }) => this.#follow(now));
     stream.on("arrived", page.arrived);

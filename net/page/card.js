@@ -37,8 +37,10 @@ export class Card {
     this.#parts.made.append(this.#made);
     this.#parts.end.onclick = () => (this.running ? this.stop() : removed(this));
     this.#to("waiting", "waiting for the first token");
-    stream.on("created", ({ queue_position }) => {
-      if (queue_position > 0) this.#to("waiting", `waiting: ${queue_position} before it`);
+    stream.on("loaded", () => this.#to("waiting", "waiting for the first token"));
+    stream.on("created", ({ queue_position, loading, model }) => {
+      if (loading) this.#to("waiting", `${model} is being loaded`);
+      else if (queue_position > 0) this.#to("waiting", `waiting: ${queue_position} before it`);
     });
     stream.on("state", ({ state }) => this.#follow(state));
     stream.on("arrived", arrived);

@@ -181,7 +181,13 @@ export interface StreamEvents {
     response_id: string;
     model: string;
     queue_position?: number;
+    /** The stream waits for its model to be loaded; `loaded` follows. */ loading?: boolean;
     ignored?: string[];
+    warnings?: { param: string; message: string }[];
+  };
+  loaded: {
+    response_id: string;
+    queue_position?: number;
     warnings?: { param: string; message: string }[];
   };
   arrived: Delta;

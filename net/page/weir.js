@@ -265,6 +265,8 @@ export class Client extends Emitter {
         return link.send({ type: "pong", ts: frame.ts });
       case "response.created":
         return lane && this.#created(lane, frame);
+      case "response.loaded":
+        return lane && lane.place.stream.loaded(frame);
       case "response.resumed":
         return lane && this.#resumed(lane);
       case "response.delta":
@@ -428,8 +430,8 @@ class Link {
 /**
  * The answer to one prompt. An iterator made at any time starts with the first delta; leaving its loop early
  * cancels the stream; a stream that failed makes the loop throw a WeirError.
- * Events: `created`, `arrived` (a Delta, as it comes), `delta` (a Delta, when it is due: with `play` evenly,
- * else as it comes), `state` ({state, error?}), `done` (the Result).
+ * Events: `created`, `loaded` (the model that the stream waited for is there), `arrived` (a Delta, as it
+ * comes), `delta` (a Delta, when it is due: with `play` evenly, else as it comes), `state` ({state, error?}), `done` (the Result).
  */
 export class Stream extends Emitter {
   /** Set once the server has taken the job. */ response_id = null;
@@ -527,6 +529,11 @@ export class Stream extends Emitter {
     this.#memory?.write();
     this.become("running");
     this.emit("created", frame);
+  }
+
+  /** @internal The model that it waited for is there. */
+  loaded({ type, id, ...how }) {
+    this.emit("loaded", how);
   }
 
   /** @internal The stream was resumed after token `seq`, up to which all now counts as acknowledged. */

@@ -9,6 +9,7 @@
 #include "net/protocol/dynamic_temperature.h"
 #include "net/protocol/history.h"
 #include "net/protocol/planned.h"
+#include "net/protocol/stay_field.h"
 
 namespace weir::net {
 namespace {
@@ -224,6 +225,23 @@ struct field {
   core::result<void> (*read)(std::string_view, const json::value&, request&);
 };
 
+core::result<void> store_load(std::string_view name, const json::value& v, request& r) {
+  if (v == "wait")
+    r.when_not_loaded = request::load::wait;
+  else if (v == "refuse")
+    r.when_not_loaded = request::load::refuse;
+  else
+    return wrong(name, fmt::format("{} must be \"wait\" or \"refuse\"", name));
+  return {};
+}
+
+core::result<void> store_stay(std::string_view name, const json::value& v, request& r) {
+  const auto stay = read_stay(name, v);
+  if (!stay) return stay.error();
+  r.stay = std::max(r.stay, *stay);
+  return {};
+}
+
 constexpr field fields[] = {
     {"model", store<read_string, &request::model>},
     {"preset", store<read_string, &request::preset>},
@@ -242,6 +260,9 @@ constexpr field fields[] = {
     {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},
     {"deadline_ms", store_deadline},
+    {"load", store_load},
+    {"keep_alive", store_stay},
+    {"ttl", store_stay},
     {"max_reasoning_tokens", store_max_reasoning},
     {"thinking_token_budget", store_max_reasoning},
     {"reasoning_format", store_reasoning_format},

@@ -118,14 +118,26 @@ void append_session_created(std::string& out, std::string_view session_id, std::
 
 void append_created(std::string& out, const lane_names& lane, std::string_view model,
                     std::uint32_t queue_position, std::span<const std::string> ignored,
-                    std::span<const core::grammar::warning> warnings) {
+                    std::span<const core::grammar::warning> warnings, bool loading) {
   open(out, "response.created", lane);
   append_int(out, "seq", 0);
   append_text(out, "model", model);
-  if (queue_position > 0) append_int(out, "queue_position", queue_position);
+  if (queue_position > 0 || loading) append_int(out, "queue_position", queue_position);
+  if (loading) {
+    append_key(out, "loading");
+    out += "true";
+  }
   if (!ignored.empty()) append_texts(out, "ignored", ignored);
   append_warnings(out, warnings);
   append_metadata(out, lane);
+  out += '}';
+}
+
+void append_loaded(std::string& out, const lane_names& lane, std::uint32_t queue_position,
+                   std::span<const core::grammar::warning> warnings) {
+  open(out, "response.loaded", lane);
+  if (queue_position > 0) append_int(out, "queue_position", queue_position);
+  append_warnings(out, warnings);
   out += '}';
 }
 

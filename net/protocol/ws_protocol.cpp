@@ -345,9 +345,15 @@ std::string_view code_of(core::errc code) {
   return "internal";
 }
 
+std::string_view code_of(const core::error& e) {
+  if (e.param == "model" && e.code == core::errc::unavailable) return "model_loading";
+  if (e.param == "model" && e.code == core::errc::does_not_fit) return "does_not_fit";
+  return code_of(e.code);
+}
+
 protocol_error refusal(std::string_view id, const core::error& e) {
-  protocol_error out{std::string(id), code_of(e.code), e.message, e.param, std::nullopt, false};
-  if (out.code == "overloaded" || e.code == core::errc::busy)
+  protocol_error out{std::string(id), code_of(e), e.message, e.param, std::nullopt, false};
+  if (out.code == "overloaded" || out.code == "model_loading" || e.code == core::errc::busy)
     out.retry_after_ms = e.retry_after_ms > 0 ? e.retry_after_ms : 1000;
   return out;
 }

@@ -127,7 +127,10 @@ void append_session_created(std::string& out, std::string_view session_id, std::
                             std::span<const std::string> models, const limits& l);
 void append_created(std::string& out, const lane_names& lane, std::string_view model,
                     std::uint32_t queue_position, std::span<const std::string> ignored,
-                    std::span<const core::grammar::warning> warnings = {});
+                    std::span<const core::grammar::warning> warnings = {}, bool loading = false);
+// What a response is told whose response.created said that its model is being loaded.
+void append_loaded(std::string& out, const lane_names& lane, std::uint32_t queue_position,
+                   std::span<const core::grammar::warning> warnings);
 void append_delta(std::string& out, const delta& d);
 // `head`: tokens of the response so far. `status`: as in response.done, or in_progress.
 void append_resumed(std::string& out, const lane_names& lane, std::uint32_t after, std::uint32_t head,
@@ -139,6 +142,9 @@ void append_closing(std::string& out, std::string_view reason, std::int64_t dead
 
 // The code in docs/wire.md for an error code of core.
 std::string_view code_of(core::errc code);
+// The same of an error. One about the field `model` says that the model is not ready: model_loading where it
+// may be later, does_not_fit where no device has room for it.
+std::string_view code_of(const core::error& e);
 // The error frame for a job of lane `id` that was refused.
 protocol_error refusal(std::string_view id, const core::error& e);
 

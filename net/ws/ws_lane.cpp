@@ -67,10 +67,15 @@ lane::next lane::begin(std::string& out, scratch& s) {
     return next::frame;
   }
   const actors::job_stream& job = *stream_;
-  if (job.state() == phase::pending) return next::nothing;
+  if (job.state() == phase::pending) {
+    if (told_loading_ || job.awaited_model().empty()) return next::nothing;
+    told_loading_ = true;
+    append_created(out, names(), job.awaited_model(), job.queue_position(), ignored_, {}, true);
+    return next::frame;
+  }
   if (job.state() == phase::refused) {
     append_error(out, refusal(id_, job.refusal()));
-    s.refused = code_of(job.refusal().code);
+    s.refused = code_of(job.refusal());
     return next::last_frame;
   }
   if (job.model().empty()) {  // the job ended before a model took it
@@ -81,7 +86,10 @@ lane::next lane::begin(std::string& out, scratch& s) {
   log_ = &job.log();
   if (log_->has_logprobs()) tokenizer_ = job.tokenizer();
   begun_ = true;
-  append_created(out, names(), job.model(), job.queue_position(), ignored_, job.warnings());
+  if (told_loading_)
+    append_loaded(out, names(), job.queue_position(), job.warnings());
+  else
+    append_created(out, names(), job.model(), job.queue_position(), ignored_, job.warnings());
   return next::frame;
 }
 

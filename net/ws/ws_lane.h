@@ -3,8 +3,9 @@
 // A lane that created its job reads the log of the job's stream, which lives on the session's shard. A lane
 // that resumed a job reads the pieces that a followed_job (net/job_feed.h) gets.
 //
-// The frames of a lane are created or resumed, deltas, done, in this order. A job that was refused, or cannot
-// be followed, has one error instead, and a job that was cancelled before a model took it has only done.
+// The frames of a lane are created or resumed, deltas, done, in this order. Where the job waits for its
+// model, created comes at once, and loaded once the job is admitted. A job that was refused, or cannot be
+// followed, has one error instead, and a job that was cancelled before a model took it has only done.
 //
 // Used on the session's shard.
 #pragma once
@@ -77,6 +78,7 @@ class lane {
 
   // What every frame needs comes first: the lanes of thousands of clients fit no cache.
   std::uint32_t shown_ = 0, acked_ = 0;
+  bool told_loading_ = false;               // created has been taken, and says that the model is loading
   bool begun_ = false;                      // created or resumed has been taken; then log_ is not null
   const actors::token_log* log_ = nullptr;  // of the job, or of resumed_
   bool held_ = false;                       // by the window, when the lane was last asked
