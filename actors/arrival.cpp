@@ -56,6 +56,12 @@ std::uint64_t bytes_of(const prompt_input& input) {
   return core::held_bytes(std::get<core::conversation>(input));
 }
 
+std::uint64_t texts_bytes(const std::vector<std::string>& texts) {
+  std::uint64_t sum = 0;
+  for (const std::string& s : texts) sum += sizeof s + s.size();
+  return sum;
+}
+
 std::uint64_t constraint_bytes(const request& r) {
   if (!r.constraint) return 0;
   std::uint64_t sum = r.constraint->text.size();
@@ -88,6 +94,11 @@ std::uint64_t own_bytes(const core::job& j, const request& asked, const served_m
   return job_bytes_of(asked) + scored +
          core::sampler::bytes_for(j.sampling, m.info.vocab_size, j.prompt.size(),
                                   std::min(j.max_tokens, room));
+}
+
+// What the engine keeps of each token of a job's output: the token, and where banned strings may begin in it.
+std::uint32_t engine_token_bytes(const core::job& j) {
+  return sizeof(core::token) + (j.banned.empty() ? 0 : sizeof(std::uint32_t));
 }
 
 // What a job holds for its constraint: the mask of its next token, and a place for each token of its text.
@@ -249,20 +260,13 @@ core::error no_memory_for_clients() {
 std::uint64_t input_bytes(const request& r) {
   std::uint64_t sum = bytes_of(r.input);
   for (const prompt_input& input : r.more_inputs) sum += sizeof input + bytes_of(input);
-  sum += constraint_bytes(r) + tools_bytes(r);
-  for (const auto* texts : {&r.stop, &r.banned_strings})
-    for (const std::string& s : *texts) sum += sizeof s + s.size();
-  sum += r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
-  sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
-  return sum;
+  return sum + constraint_bytes(r) + tools_bytes(r) + list_bytes(r);
 }
 
 std::uint64_t list_bytes(const request& r) {
   std::uint64_t sum = r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
   sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
-  for (const auto* texts : {&r.stop, &r.banned_strings})
-    for (const std::string& s : *texts) sum += sizeof s + s.size();
-  return sum;
+  return sum + texts_bytes(r.stop) + (r.banned_strings ? texts_bytes(*r.banned_strings) : 0);
 }
 
 // Each handler moves a copy of its own, made here: a shard that had no memory for a copy would leave its
@@ -335,6 +339,7 @@ void arrival::bring_in(core::turn& at) {
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();
     if (m.job.healing) s->healed = m.job.healing->bytes.size();
+    s->engine_token_bytes = engine_token_bytes(m.job);
     s->memory = memory.split(m.bytes);
     s->shared_memory = shared;
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);

@@ -296,23 +296,10 @@ result<void> take_stop_strings(const request& r, core::job& j) {
 }
 
 result<void> take_banned_strings(const request& r, core::job& j) {
-  constexpr const char* name = "banned_strings";
-  if (r.banned_strings.size() > most_banned_strings)
-    return bad_param(name, "{} has {} strings; at most {} are taken", name, r.banned_strings.size(),
-                     most_banned_strings);
-  std::vector<std::string> all = r.banned_strings;
-  std::size_t bytes = 0;
-  for (std::string& s : all) {
-    if (s.empty() || s.size() > longest_stop_string)
-      return bad_param(name, "a string of {} must have 1 to {} bytes, not {}", name, longest_stop_string,
-                       s.size());
-    bytes += s.size();
-    for (char& c : s)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  if (bytes > most_banned_bytes)
-    return bad_param(name, "{} has {} bytes; at most {} are taken", name, bytes, most_banned_bytes);
-  j.banned = all;
+  if (!r.banned_strings) return {};
+  auto all = banned_strings_of(*r.banned_strings);
+  if (!all) return all.error();
+  j.banned = *all;
   return {};
 }
 
@@ -452,6 +439,26 @@ result<void> check_sampling(const core::sampling_request& r) {
   return take_fields(r, nullptr, s);
 }
 
+result<std::vector<std::string>> banned_strings_of(const std::vector<std::string>& asked) {
+  constexpr const char* name = "banned_strings";
+  if (asked.size() > most_banned_strings)
+    return bad_param(name, "{} has {} strings; at most {} are taken", name, asked.size(),
+                     most_banned_strings);
+  std::vector<std::string> all = asked;
+  std::size_t bytes = 0;
+  for (std::string& s : all) {
+    if (s.empty() || s.size() > longest_stop_string)
+      return bad_param(name, "a string of {} must have 1 to {} bytes, not {}", name, longest_stop_string,
+                       s.size());
+    bytes += s.size();
+    for (char& c : s)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (bytes > most_banned_bytes)
+    return bad_param(name, "{} has {} bytes; at most {} are taken", name, bytes, most_banned_bytes);
+  return all;
+}
+
 namespace {
 
 // The number of tokens at the beginning of `prompt` that stay in a shifting context. A conversation is
@@ -523,7 +530,7 @@ result<void> take_prompt(core::job& j, const request& r, const prepared_request&
   auto prompt = prompt_of(r, known, m, at, now, notes);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
-  if (r.token_healing && prompt->size() > 1) {
+  if (r.token_healing.value_or(false) && prompt->size() > 1) {
     j.healing = core::healing_of(prompt->back(), *m.tokenizer, m.info.vocab_size);
     if (j.healing) prompt->pop_back();
   }
