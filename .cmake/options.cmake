@@ -25,6 +25,9 @@ if(WEIR_SANITIZE STREQUAL "address")
   # it report objects that are well.
   target_compile_options(weir_options INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
                                                 -fno-sanitize-recover=undefined)
+  if(NOT WEIR_POINTER_CHECKS)
+    target_compile_options(weir_options INTERFACE -fno-sanitize=null,alignment,object-size)
+  endif()
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "fuzzer")
   # Only clang has libFuzzer. clang cannot check the types of functions with coroutines in them (LLVM issue
