@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +20,6 @@
 
 #include "actors/bus.h"
 #include "actors/fleet/far_model.h"
-#include "actors/runtime/exclusive_thread.h"
 #include "actors/service.h"
 #include "actors/timekeeper.h"
 #include "core/clock.h"
@@ -29,6 +27,9 @@
 #include "core/fleet/fleet_board.h"
 
 namespace weir::actors::fleet {
+
+class far_side;
+class side_thread;
 
 struct gateway_options {
   std::string cell = "main";  // core::fleet::is_cell_name()
@@ -62,8 +63,6 @@ struct seen_worker {
   bool suspected = false;  // no board came in time
 };
 
-class gateway_messages;
-
 class gateway_side {
  public:
   // The first three must outlive it. No two models have the same name.
@@ -80,12 +79,9 @@ class gateway_side {
   gateway_counts counts() const;
 
  private:
-  struct shared;
   const std::string name_;
-  std::shared_ptr<shared> shared_;
-  std::optional<exclusive_thread> thread_;
-  std::shared_ptr<gateway_messages> mail_;
-  std::future<void> ended_;
+  std::unique_ptr<side_thread> thread_;
+  std::shared_ptr<far_side> far_;
 };
 
 }  // namespace weir::actors::fleet

@@ -10,14 +10,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "actors/bus.h"
-#include "actors/runtime/exclusive_thread.h"
-#include "actors/runtime/ref.h"
 #include "actors/service.h"
 #include "actors/timekeeper.h"
 #include "core/clock.h"
@@ -25,9 +22,13 @@
 
 namespace weir::actors::fleet {
 
+class intake;
+class side_thread;
+
 struct worker_options {
   std::string cell = "main";  // core::fleet::is_cell_name()
   std::string name;           // core::fleet::is_name(); empty: drawn
+  std::string build;          // version of the program, for people
   core::duration board_every = std::chrono::milliseconds(250);
   core::duration retain = std::chrono::seconds(60);       // how long ended jobs are kept for their gateway
   core::duration silent_after = std::chrono::seconds(2);  // without a pulse a gateway counts as gone
@@ -44,8 +45,6 @@ struct worker_counts {
   std::uint64_t cut_off = 0;             // jobs that were cancelled since their gateway was gone
   std::uint32_t jobs = 0, kept = 0;      // jobs now; ended ones that are kept
 };
-
-class worker_messages;
 
 class worker_side {
  public:
@@ -66,12 +65,9 @@ class worker_side {
   worker_counts counts() const;
 
  private:
-  struct shared;
   const std::string name_;
-  std::shared_ptr<shared> shared_;
-  std::optional<exclusive_thread> thread_;
-  std::shared_ptr<worker_messages> mail_;
-  std::future<void> ended_;
+  std::unique_ptr<side_thread> thread_;
+  std::shared_ptr<intake> intake_;
 };
 
 }  // namespace weir::actors::fleet

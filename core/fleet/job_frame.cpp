@@ -53,6 +53,8 @@ void head_fields(IO& io, Order& o) {
   io(o.gateway);
   io(o.slot);
   io(o.model);
+  io(o.engine);
+  io(o.may_pause);
   io(o.arithmetic);
 }
 

@@ -26,6 +26,8 @@ struct job_order {
   std::string gateway;     // name of the gateway, to which tokens go
   std::uint32_t slot = 0;  // the gateway's number for the job, by which frames of tokens name it
   std::string model;
+  std::uint64_t engine = 0;  // the worker's number of the engine that is asked for
+  bool may_pause = false;    // pauses of the job will be asked for
   // Of the arithmetic that made job::spoken; 0: nothing was spoken, or the class does not matter.
   std::uint64_t arithmetic = 0;
   // Has constraint_source where it has a constraint, healing::token alone and dry_breakers::texts alone. It
