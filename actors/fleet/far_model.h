@@ -19,7 +19,8 @@ using far_model = std::shared_ptr<const served_model>;
 
 // Opens a model's files without its weights. `spec.source`: a directory, a GGUF file, random:SHAPE or
 // sim[:SPEC]. `o`: chat_template, chatml, max_tokens_default, grammar_time and context are used. `time`: of
-// constraints. Errors name the file or the option that is wrong.
+// constraints; `constraints`: those that were compiled before, null: none. Errors name the file or the option
+// that is wrong.
 core::result<far_model> open_far_model(const model_spec& spec, const owner_options& o,
                                        std::shared_ptr<const core::clock> time,
                                        std::shared_ptr<core::grammar::constraint_cache> constraints);

@@ -28,7 +28,7 @@
 
 namespace weir::actors::fleet {
 
-class far_side;
+class far_owner;
 class side_thread;
 
 struct gateway_options {
@@ -81,7 +81,7 @@ class gateway_side {
  private:
   const std::string name_;
   std::unique_ptr<side_thread> thread_;
-  std::shared_ptr<far_side> far_;
+  std::shared_ptr<far_owner> far_;
 };
 
 }  // namespace weir::actors::fleet

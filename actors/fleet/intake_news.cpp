@@ -13,6 +13,8 @@ using core::time_point;
 
 namespace {
 
+// A gateway that is back before that has lost no count of frames.
+constexpr core::duration peers_kept = std::chrono::hours(1);
 constexpr core::duration time_to_leave = std::chrono::seconds(2);  // for gateways to move what is left
 
 wire::board_model board_of(const served_model& m, const model_place& p) {
@@ -88,7 +90,7 @@ void intake::tick() {
   }
   for (const auto& id : over) forget(id);
   std::erase_if(peers_, [&](const auto& p) {
-    return p.second.jobs == 0 && now - p.second.heard > options_.silent_after + options_.adopt_grace;
+    return p.second.jobs == 0 && now - p.second.heard > peers_kept;
   });
   look_after_drain();
   publish_board();
