@@ -3,12 +3,10 @@
 
 #include "tests/actors/fleet_town.h"
 
+namespace weir::tests {
 namespace {
 
-using namespace weir;
-using namespace weir::tests;
-
-std::shared_ptr<job_stream> sent(fleet_town& t, std::int64_t tokens, std::uint64_t seed) {
+std::shared_ptr<job_stream> send_to(fleet_town& t, std::int64_t tokens, std::uint64_t seed) {
   return t.send(t.gateways.front(), ask("hello", tokens, seed));
 }
 
@@ -17,7 +15,7 @@ std::shared_ptr<job_stream> sent(fleet_town& t, std::int64_t tokens, std::uint64
 TEST_CASE("a gateway without workers refuses a job by name") {
   fleet_town t(1);
   t.add_gateway();
-  const auto s = sent(t, 5, 7);
+  const auto s = send_to(t, 5, 7);
   REQUIRE(t.here.run([&] { return fleet_town::over(s); }));
   REQUIRE(s->state() == phase::refused);
   CHECK(s->refusal().code == core::errc::unavailable);
@@ -29,7 +27,7 @@ TEST_CASE("a job of a gateway runs in a worker and gives the text of its seed") 
   t.add_worker();
   t.add_gateway();
   t.wait(std::chrono::seconds(1));
-  const auto s = sent(t, 20, 7);
+  const auto s = send_to(t, 20, 7);
   REQUIRE(t.here.run([&] { return fleet_town::over(s); }));
   REQUIRE(s->state() == phase::done);
   CHECK(s->ended().reason == core::finish_reason::length);
@@ -52,7 +50,7 @@ TEST_CASE("a cancel at the gateway frees the job in the worker") {
   t.add_worker();
   t.add_gateway();
   t.wait(std::chrono::seconds(1));
-  const auto s = sent(t, 1000, 7);
+  const auto s = send_to(t, 1000, 7);
   REQUIRE(t.here.run([&] { return s->published() >= 3; }));
   s->cancel();
   REQUIRE(t.here.run([&] { return fleet_town::over(s); }, std::chrono::seconds(1)));
@@ -68,7 +66,7 @@ TEST_CASE("a killed worker's job goes on at another one, and its text has no sea
   t.add_worker();
   t.add_gateway();
   t.wait(std::chrono::seconds(1));
-  const auto s = sent(t, 100, 9);
+  const auto s = send_to(t, 100, 9);
   REQUIRE(t.here.run([&] { return s->published() >= 30; }));
   t.add_worker();
   t.wait(std::chrono::milliseconds(300));
@@ -82,3 +80,5 @@ TEST_CASE("a killed worker's job goes on at another one, and its text has no sea
   CHECK(t.gateways.front().side->counts().moved == 1);
   CHECK(t.gateways.front().side->counts().dead == 1);
 }
+
+}  // namespace weir::tests

@@ -40,21 +40,40 @@ struct fleet_town {
   }
 
   worker& add_worker(fleet::worker_options o = {}) {
+    worker& w = workers.emplace_back();
+    w.bus = net->join();
+    w.service = here.make_service(worker_service());
+    begin_side(w, std::move(o));
+    return w;
+  }
+  // The same inside a handler: the worker's model is loaded while the world runs.
+  void add_worker_later(fleet::worker_options o = {}) {
+    worker& w = workers.emplace_back();
+    w.bus = net->join();
+    auto s = worker_service();
+    s.simulated = here.simulated();
+    w.service = std::make_unique<actors::service>(std::move(s), here);
+    begin_side(w, std::move(o));
+    w.service->load({}, here.get_executor(), [](core::result<> r) { REQUIRE(r.has_value()); });
+  }
+
+ private:
+  actors::service_options worker_service() const {
     actors::service_options s;
     s.models.push_back({"sim", spec});
     s.owner.device = "sim";
     s.owner.audit = true;
     s.owner.max_batch = 8;
-    workers.emplace_back();
-    worker& w = workers.back();
-    w.bus = net->join();
-    w.service = here.make_service(std::move(s));
+    return s;
+  }
+  void begin_side(worker& w, fleet::worker_options o) {
     o.where = here.get_executor();
     o.name = name();
     w.side = std::make_unique<fleet::worker_side>(*w.bus, *w.service, here, std::move(o));
     REQUIRE(w.side->start().has_value());
-    return w;
   }
+
+ public:
 
   gateway& add_gateway(fleet::gateway_options o = {}) {
     actors::service_options s;

@@ -11,12 +11,11 @@
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 
+namespace weir::tests::fleet_frames {
 namespace {
 
 using namespace weir::core;
 using namespace weir::core::fleet;
-using weir::tests::drawn_seed;
-using weir::tests::rounds;
 
 const std::string gateway = "abcdefgh234567ab", worker = "wwwwwwww22222222";
 const time_point now{std::chrono::seconds(1000)};
@@ -51,7 +50,9 @@ struct any_value {
     v = static_cast<T>(f.range.low + (f.range.high - f.range.low) * static_cast<double>(d.below(1001)) / 1000);
     if (f.range.above_low && v == static_cast<T>(f.range.low)) v = static_cast<T>(f.range.high);
   }
-  void set(const sampling_field&, std::uint32_t& v) { v = static_cast<std::uint32_t>(d.below(3)); }
+  void set(const sampling_field& f, std::uint32_t& v) {
+    v = static_cast<std::uint32_t>(d.below(2) + static_cast<std::uint64_t>(std::max(0.0, f.range.low)));
+  }
   void set(const sampling_field&, std::int32_t& v) { v = static_cast<std::int32_t>(d.below(50)) - 1; }
   void set(const sampling_field&, std::uint64_t& v) { v = d.below(UINT64_MAX); }
   void set(const sampling_field&, bool& v) { v = d.coin(); }
@@ -227,8 +228,8 @@ TEST_CASE("stop strings are made again of their texts") {
 TEST_CASE("control frames come out as they went in, and no beginning of one is one") {
   const job_name n{{1, 2}, 3};
   const std::vector<control> all{
-      taken{n, 4, 5},  refused{n, make_error(errc::overloaded, "full")}, gone{worker, {n, n}},
-      cancel{n, finish_reason::timeout}, pause{n, std::chrono::seconds(2)}, resume{n},
+      fleet::taken{n, 4, 5},  refused{n, make_error(errc::overloaded, "full")}, gone{worker, {n, n}},
+      cancel{n, finish_reason::timeout}, fleet::pause{n, std::chrono::seconds(2)}, resume{n},
       again{gateway, {{n, 7}}}, adopt{n, 9, gateway, 1, 2}, drop{{n}}, probe{}, pulse{gateway, 6}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);
@@ -315,3 +316,5 @@ TEST_CASE("a board comes out as it went in, and what is no board is refused") {
   CHECK_FALSE(read_board(R"({"v":2,"o":"wwwwwwww22222222","state":"ready"})").has_value());
   CHECK_FALSE(read_board(R"({"v":1,"o":"w","state":"ready"})").has_value());
 }
+
+}  // namespace weir::tests::fleet_frames
