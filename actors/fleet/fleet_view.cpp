@@ -1,8 +1,9 @@
 #include "actors/fleet/fleet_view.h"
 
-#include <algorithm>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
-#include "actors/mailbox_port.h"
+#include <algorithm>
 
 namespace weir::actors::fleet {
 
@@ -19,6 +20,14 @@ core::queue_settings limits_of(const wire::board_model& m) {
   core::queue_settings q;
   q.queue = m.queue;
   return q;
+}
+
+// All gateways give an engine the same number, so that equal prompts of different gateways meet (pick.h). The
+// engines of this process have small numbers (mailbox_port.h).
+engine_id far_id(const far_engine& where, std::size_t ordinal) {
+  const auto h = XXH3_64bits_withSeed(where.worker.data(), where.worker.size(),
+                                      XXH3_64bits_withSeed(where.model.data(), where.model.size(), ordinal));
+  return static_cast<engine_id>(h | std::uint64_t{1} << 63);
 }
 
 core::error says(const char* what, const std::string& model) {
@@ -72,7 +81,9 @@ bool fleet_view::take_places(worker& w) {
       continue;
     }
     const far_engine where{w.board.worker, m.name, m.engine};
-    next.push_back({where, make_place(m, where)});
+    const auto of_model = [&](const place& p) { return p.where.model == m.name; };
+    next.push_back(
+        {where, make_place(m, where, static_cast<std::size_t>(std::ranges::count_if(next, of_model)))});
   }
   const bool changed = !std::ranges::equal(next, w.places, {}, &place::seen, &place::seen);
   for (const auto& old : w.places)
@@ -82,10 +93,10 @@ bool fleet_view::take_places(worker& w) {
   return changed;
 }
 
-std::shared_ptr<const model_place> fleet_view::make_place(const wire::board_model& m,
-                                                          const far_engine& where) {
+std::shared_ptr<const model_place> fleet_view::make_place(const wire::board_model& m, const far_engine& where,
+                                                          std::size_t ordinal) {
   auto p = std::make_shared<model_place>();
-  p->engine = next_engine_id();
+  p->engine = far_id(where, ordinal);
   p->device = m.device;
   p->far = true;
   p->context = m.context;

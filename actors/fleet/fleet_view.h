@@ -61,7 +61,8 @@ class fleet_view {
     bool suspected = false, hangs = false;
     std::vector<place> places;
   };
-  std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where);
+  std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where,
+                                                std::size_t ordinal);
   bool take_places(worker& w);
   void move_admission(const worker& w);
   const far_model* find(const std::string& model) const;

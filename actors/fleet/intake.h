@@ -119,12 +119,8 @@ class intake : public std::enable_shared_from_this<intake> {
   part_shelf shelf_;
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;
-  struct drain_order {
-    core::time_point limit, leave;
-    executor ex;
-    std::function<void()> done;
-  };
-  std::optional<drain_order> drain_;
+  core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();
+  std::vector<std::function<void()>> drained_;  // who waits for the end of the drain
   worker_counts now_;
   mutable std::mutex lock_;  // of shown_
   worker_counts shown_;

@@ -132,24 +132,24 @@ std::uint32_t intake::running() const {
       std::ranges::count_if(guests_, [](const auto& g) { return !g.second->over(); }));
 }
 
+// A second order may shorten the time of the first one.
 void intake::drain(core::duration limit, executor ex, std::function<void()> done) {
-  drain_ = drain_order{time_.now() + limit, time_point::max(), std::move(ex), std::move(done)};
-  state_ = wire::worker_state::draining;
+  drain_until_ = std::min(drain_until_, time_.now() + limit);
+  drained_.push_back([ex = std::move(ex), done = std::move(done)] { asio::post(ex, done); });
+  if (state_ == wire::worker_state::ready) state_ = wire::worker_state::draining;
   look_after_drain();
   publish_board();
 }
 
 void intake::look_after_drain() {
-  if (!drain_) return;
   const auto now = time_.now();
   const bool empty = running() == 0;
-  if (state_ == wire::worker_state::draining && (empty || now >= drain_->limit)) {
+  if (state_ == wire::worker_state::draining && (empty || now >= drain_until_)) {
     state_ = wire::worker_state::leaving;
-    drain_->leave = now + time_to_leave;
+    leave_at_ = now + time_to_leave;
   }
-  if (state_ != wire::worker_state::leaving || !drain_->done) return;
-  if (!empty && now < drain_->leave) return;
-  asio::post(drain_->ex, std::exchange(drain_->done, nullptr));
+  if (state_ != wire::worker_state::leaving || (!empty && now < leave_at_)) return;
+  for (const auto& tell : std::exchange(drained_, {})) tell();
 }
 
 }  // namespace weir::actors::fleet

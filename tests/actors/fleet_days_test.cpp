@@ -2,7 +2,6 @@
 // can befall them. Each job's text is the undisturbed function of its seed, whatever happens to its workers.
 #include <catch2/catch.hpp>
 
-#include "core/grammar/compile.h"
 #include "tests/actors/fleet_town.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
@@ -14,7 +13,8 @@ struct asked_job {
   std::shared_ptr<job_stream> stream;
   std::uint64_t seed = 0;
   std::uint32_t tokens = 0;
-  bool constrained = false, cancelled = false;
+  std::string stop;  // empty: none
+  bool cancelled = false;
   unsigned ends = 0;  // times that it went over
 };
 
@@ -35,7 +35,7 @@ class fleet_day {
   void live(tally& sum) {
     for (int i = 0; i < 24; ++i) plan_job();
     for (int i = 0; i < 5; ++i) plan_trouble();
-    REQUIRE(t_.here.run([&] { return planned_ == 0; }));
+    REQUIRE(t_.here.run([&] { return planned_ == 0; }, std::chrono::minutes(5)));
     REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, [](const auto& j) { return j->ends > 0; }); },
                         std::chrono::minutes(5)));
     t_.wait(std::chrono::seconds(20));  // the ends of graces, and of what is kept
@@ -69,19 +69,21 @@ class fleet_day {
       auto& g = t_.gateways[below(t_.gateways.size())];
       auto r = ask("hello world", static_cast<std::int64_t>(5 + below(200)), below(1u << 30));
       if (below(4) == 0) r.top_logprobs = static_cast<std::int64_t>(below(4));
-      if (below(6) == 0) {
-        r.constraint.emplace();
-        r.constraint->what = core::grammar::constraint_text::kind::regex;
-        r.constraint->text = "(w[0-9]{3} ){1,400}";
-        r.constraint_param = "regex";
+      if (below(5) == 0) {  // a word that the answer has
+        const auto at = static_cast<std::uint32_t>(below(static_cast<std::uint64_t>(*r.max_tokens)));
+        r.stop.push_back(fmt::format("w{:03d}", core::sim_token(*r.sampling.seed, at)));
       }
       submit(g, std::move(r), below(5) == 0 ? 2 : 1);
     });
   }
 
   void submit(fleet_town::gateway& g, actors::request r, std::uint32_t choices) {
-    const auto base = asked_job{nullptr, *r.sampling.seed, static_cast<std::uint32_t>(*r.max_tokens),
-                                r.constraint.has_value(), below(8) == 0, 0};
+    const auto base = asked_job{nullptr,
+                                *r.sampling.seed,
+                                static_cast<std::uint32_t>(*r.max_tokens),
+                                r.stop.empty() ? std::string() : r.stop.front(),
+                                below(8) == 0,
+                                0};
     auto streams = g.service->submit(std::move(r), choices, t_.here.get_executor(), [] {});
     for (auto& s : streams) {
       jobs_.push_back(std::make_shared<asked_job>(base));
@@ -171,12 +173,20 @@ class fleet_day {
     }
     const auto& out = j.stream->ended();
     const auto size = j.stream->log().size();
-    const std::string all = sim_text(j.seed, j.tokens);
-    CHECK(text_of(*j.stream) == sim_text(j.seed, size));
+    std::string all = sim_text(j.seed, j.tokens);
+    if (!j.stop.empty()) all.resize(all.find(j.stop));
     CHECK(size <= j.tokens);
+    CHECK(text_of(*j.stream) == all.substr(0, text_of(*j.stream).size()));
     switch (out.reason) {
+      case core::finish_reason::stop:
+        ++sum.whole;
+        CHECK(out.stop_string == 0u);
+        CHECK(text_of(*j.stream) == all);
+        break;
       case core::finish_reason::length:
         ++sum.whole;
+        CHECK(j.stop.empty());
+        CHECK(text_of(*j.stream) == all);
         CHECK(size == j.tokens);
         CHECK(out.output_tokens == j.tokens);
         break;
