@@ -39,7 +39,8 @@ far_job::news far_job::take(const wire::job_news& n, const wire::token_frame& f)
     t.at = created() + t.at.time_since_epoch();
     received.push_back(t.id);
     waiting_.push_back(t);
-    if (job.top_logprobs) waiting_logprobs_.push_back(f.with_logprobs ? f.logprobs[i] : core::draw_logprobs());
+    if (job.top_logprobs)
+      waiting_logprobs_.push_back(f.with_logprobs ? f.logprobs[i] : core::draw_logprobs());
   }
   if (n.ended) how = from_creation(n.how, created());
   return end > have || n.ended ? news::fresh : news::nothing;

@@ -39,7 +39,7 @@ struct far_job {
   std::vector<core::token_id> received;  // the whole output so far
   std::optional<core::ending> how;       // its ending has come
 
-  bool waits_for_room = false;           // in the queue of its stream
+  bool waits_for_room = false;  // in the queue of its stream
 
   const std::string& model() const { return static_cast<const far_port&>(*first_place->port).where().model; }
   core::fleet::job_name name() const { return {job.id, attempt}; }

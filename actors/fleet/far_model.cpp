@@ -12,8 +12,8 @@ core::result<far_model> open_far_model(const model_spec& spec, const owner_optio
   auto m = open_texts(spec, o);
   if (!m) return m.error();
   if (!constraints) constraints = std::make_shared<core::grammar::constraint_cache>();
-  (*m)->constraints = std::make_shared<constraint_store>((*m)->tokenizer, (*m)->info.stop_ids, std::move(time),
-                                                         o.grammar_time, std::move(constraints));
+  (*m)->constraints = std::make_shared<constraint_store>(
+      (*m)->tokenizer, (*m)->info.stop_ids, std::move(time), o.grammar_time, std::move(constraints));
   return far_model(std::move(*m));
 }
 

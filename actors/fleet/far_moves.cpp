@@ -19,8 +19,10 @@ bool is_final(const core::error& why) {
     case errc::overloaded:
     case errc::unavailable:
     case errc::busy:
-    case errc::internal: return false;
-    default: return true;
+    case errc::internal:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -59,7 +61,8 @@ void far_owner::on_answer(const job_ptr& j, std::uint8_t attempt, const bus::ans
   }
   if (a.how != bus::answer::how::came) return hop(j, std::nullopt);
   const auto frame = wire::read_control(a.bytes);
-  if (const auto* taken = frame ? std::get_if<wire::taken>(&*frame) : nullptr; taken && taken->job == j->name()) {
+  if (const auto* taken = frame ? std::get_if<wire::taken>(&*frame) : nullptr;
+      taken && taken->job == j->name()) {
     j->taken = true;
     return;
   }
@@ -134,7 +137,8 @@ bool far_owner::ends_here(const job_ptr& j) {
 bool far_owner::settle(const job_ptr& j) {
   const std::string& model = j->model();
   auto places = view_.places_of(model);
-  std::erase_if(places, [&](const auto& p) { return std::ranges::find(j->tried, p.where.worker) != j->tried.end(); });
+  std::erase_if(places,
+                [&](const auto& p) { return std::ranges::find(j->tried, p.where.worker) != j->tried.end(); });
   std::vector<core::place_load> loads;
   for (const auto& p : places) {
     const auto& a = *p.seen->admission;

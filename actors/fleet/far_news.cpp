@@ -44,9 +44,14 @@ void far_owner::take_news(const wire::job_news& n) {
     return void(++now_.void_news);
   j->taken = true;
   switch (j->take(n, frame_)) {
-    case far_job::news::gap: frames_[frame_.worker].gap = true; break;
-    case far_job::news::fresh: write_or_wait(j); break;
-    case far_job::news::nothing: break;
+    case far_job::news::gap:
+      frames_[frame_.worker].gap = true;
+      break;
+    case far_job::news::fresh:
+      write_or_wait(j);
+      break;
+    case far_job::news::nothing:
+      break;
   }
 }
 

@@ -17,7 +17,7 @@ using core::time_point;
 namespace {
 
 constexpr core::duration tick_every = std::chrono::milliseconds(50);
-constexpr core::duration homeless_for = std::chrono::seconds(10);    // then a job without a place ends
+constexpr core::duration homeless_for = std::chrono::seconds(10);  // then a job without a place ends
 constexpr std::size_t mailbox_size = std::size_t{1} << 17;
 constexpr core::duration farewells_kept = std::chrono::minutes(1);
 constexpr std::size_t most_farewells = 4096;  // of a worker
@@ -42,15 +42,15 @@ void far_owner::open_mailbox() {
   opt.name = "fleet";
   opt.mailbox = mailbox_size;
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
-  mail_ = spawn<far_message>(
-      ex_, opt, [weak = weak_from_this()](context<far_message> self) -> asio::awaitable<void> {
-        while (auto m = co_await self.async_receive()) {
-          const auto mind = weak.lock();
-          if (!mind) co_return;
-          std::visit([&](auto& what) { mind->on(what); }, *m);
-          mind->outbox_.flush();
-        }
-      });
+  mail_ = spawn<far_message>(ex_, opt,
+                             [weak = weak_from_this()](context<far_message> self) -> asio::awaitable<void> {
+                               while (auto m = co_await self.async_receive()) {
+                                 const auto mind = weak.lock();
+                                 if (!mind) co_return;
+                                 std::visit([&](auto& what) { mind->on(what); }, *m);
+                                 mind->outbox_.flush();
+                               }
+                             });
 }
 
 core::result<> far_owner::begin() {
@@ -204,8 +204,7 @@ void far_owner::look_after_homeless() {
     } else if (settle(j)) {
       offer(j);
     } else if (now - j->since > homeless_for) {
-      fail(j, core::make_error(core::errc::unavailable, "no worker of the fleet has {} now",
-                               j->model()));
+      fail(j, core::make_error(core::errc::unavailable, "no worker of the fleet has {} now", j->model()));
     }
   }
 }

@@ -48,11 +48,11 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
 
   // What is known of the frames of one worker.
   struct wire_state {
-    std::uint64_t next = 1;      // number of the frame that is expected
-    std::uint64_t sent = 0;      // frames that it has sent, as its board says
-    bool behind = false;         // at the last look, frames that its board counts had not come
-    bool gap = false;            // something is missing
-    core::time_point asked{};    // when it was last asked again
+    std::uint64_t next = 1;    // number of the frame that is expected
+    std::uint64_t sent = 0;    // frames that it has sent, as its board says
+    bool behind = false;       // at the last look, frames that its board counts had not come
+    bool gap = false;          // something is missing
+    core::time_point asked{};  // when it was last asked again
   };
   // A job that a worker may forget. It is told more than once, since a message may be lost.
   struct farewell {

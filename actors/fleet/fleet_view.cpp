@@ -110,9 +110,8 @@ void fleet_view::move_admission(const worker& w) {
   const auto own = w.board.gateways.find(self_);
   const std::uint32_t own_jobs = own == w.board.gateways.end() ? 0 : own->second.jobs;
   for (const auto& p : w.places) {
-    const auto m = std::ranges::find_if(w.board.models, [&](const auto& x) {
-      return x.engine == p.where.engine && x.name == p.where.model;
-    });
+    const auto m = std::ranges::find_if(
+        w.board.models, [&](const auto& x) { return x.engine == p.where.engine && x.name == p.where.model; });
     auto& a = *p.seen->admission;
     a.set_pace({m->places, m->prompt_rate, m->rate, 0});
     a.set_elsewhere(m->jobs - std::min(m->jobs, own_jobs),

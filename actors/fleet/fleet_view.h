@@ -2,8 +2,8 @@
 // they are for the gateway's models.
 //
 // Each engine of a living worker that runs a model which the gateway knows is a place of that model. The view
-// alone publishes these models in the service's list. A board moves the admission of its places: how fast they
-// are, and which jobs they have beside this gateway's.
+// alone publishes these models in the service's list. A board moves the admission of its places: how fast
+// they are, and which jobs they have beside this gateway's.
 //
 // Thread safety: its gateway's executor.
 #pragma once

@@ -89,9 +89,8 @@ void intake::tick() {
     if (cut || (g->ended && now - *g->ended > options_.retain)) over.push_back(id);
   }
   for (const auto& id : over) forget(id);
-  std::erase_if(peers_, [&](const auto& p) {
-    return p.second.jobs == 0 && now - p.second.heard > peers_kept;
-  });
+  std::erase_if(peers_,
+                [&](const auto& p) { return p.second.jobs == 0 && now - p.second.heard > peers_kept; });
   look_after_drain();
   publish_board();
   now_.jobs = running();

@@ -1,12 +1,13 @@
-// Days of a fleet in virtual time: three gateways and five workers with simulated engines, and everything that
-// can befall them. Each job's text is the undisturbed function of its seed, whatever happens to its workers.
+// Days of a fleet in virtual time: three gateways and five workers with simulated engines, and everything
+// that can befall them. Each job's text is the undisturbed function of its seed, whatever happens to its
+// workers.
 #include <catch2/catch.hpp>
 
 #include "tests/actors/fleet_town.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 
-namespace weir::tests {
+namespace weir::tests::fleet_days_test {
 namespace {
 
 struct asked_job {
@@ -93,19 +94,28 @@ class fleet_day {
         const auto j = job.lock();
         if (j && fleet_town::over(j->stream)) ++j->ends;
       });
-      if (j.cancelled)
-        after(within(std::chrono::seconds(3)), [s = j.stream] { s->cancel(); });
+      if (j.cancelled) after(within(std::chrono::seconds(3)), [s = j.stream] { s->cancel(); });
     }
   }
 
   void plan_trouble() {
     const auto at = within(std::chrono::seconds(9));
     switch (below(5)) {
-      case 0: after(at, [this] { kill(); }); break;
-      case 1: after(at, [this] { stall(); }); break;
-      case 2: after(at, [this] { cut(*some_worker().bus); }); break;
-      case 3: after(at, [this] { cut(*t_.gateways[below(3)].bus); }); break;
-      case 4: after(at, [this] { drain(); }); break;
+      case 0:
+        after(at, [this] { kill(); });
+        break;
+      case 1:
+        after(at, [this] { stall(); });
+        break;
+      case 2:
+        after(at, [this] { cut(*some_worker().bus); });
+        break;
+      case 3:
+        after(at, [this] { cut(*t_.gateways[below(3)].bus); });
+        break;
+      case 4:
+        after(at, [this] { drain(); });
+        break;
     }
   }
 
@@ -132,9 +142,7 @@ class fleet_day {
     add_one();
   }
   // Loading runs the world, which a handler must not do: it is added when the day's loop is between two.
-  void add_one() {
-    t_.add_worker_later(worker_manners());
-  }
+  void add_one() { t_.add_worker_later(worker_manners()); }
 
   void judge(tally& sum) {
     for (const auto& j : jobs_) judge(*j, sum);
@@ -201,7 +209,8 @@ class fleet_day {
         CHECK(is_expected(*out.fault));
         break;
       }
-      default: FAIL("a job ended with " << core::name(out.reason));
+      default:
+        FAIL("a job ended with " << core::name(out.reason));
     }
   }
 
@@ -238,4 +247,4 @@ TEST_CASE("whatever befalls a fleet, each job gives the text of its seed and end
 
 TEST_CASE("many days of a fleet", "[long]") { live_days(rounds(10'000), 100'000); }
 
-}  // namespace weir::tests
+}  // namespace weir::tests::fleet_days_test

@@ -3,7 +3,7 @@
 
 #include "tests/actors/fleet_town.h"
 
-namespace weir::tests {
+namespace weir::tests::fleet_test {
 namespace {
 
 std::shared_ptr<job_stream> send_to(fleet_town& t, std::int64_t tokens, std::uint64_t seed) {
@@ -81,4 +81,4 @@ TEST_CASE("a killed worker's job goes on at another one, and its text has no sea
   CHECK(t.gateways.front().side->counts().dead == 1);
 }
 
-}  // namespace weir::tests
+}  // namespace weir::tests::fleet_test

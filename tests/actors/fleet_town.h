@@ -74,7 +74,6 @@ struct fleet_town {
   }
 
  public:
-
   gateway& add_gateway(fleet::gateway_options o = {}) {
     actors::service_options s;
     s.owner.device = "sim";
@@ -87,7 +86,8 @@ struct fleet_town {
     REQUIRE(model.has_value());
     o.where = here.get_executor();
     o.name = name();
-    g.side = std::make_unique<fleet::gateway_side>(*g.bus, *g.service, here, std::vector{*model}, std::move(o));
+    g.side =
+        std::make_unique<fleet::gateway_side>(*g.bus, *g.service, here, std::vector{*model}, std::move(o));
     REQUIRE(g.side->start().has_value());
     return g;
   }

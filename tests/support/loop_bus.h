@@ -1,5 +1,5 @@
-// loop_bus.h — the bus of a fleet in virtual time: a network of endpoints, one a process, with delays, losses,
-// messages that come twice, and cuts. What happens is a function of the world's seed.
+// loop_bus.h — the bus of a fleet in virtual time: a network of endpoints, one a process, with delays,
+// losses, messages that come twice, and cuts. What happens is a function of the world's seed.
 //
 // Messages of one publisher under the subjects of one subscription come in order; those of different
 // publishers overtake each other. An endpoint may be
@@ -25,8 +25,9 @@
 namespace weir::tests {
 
 struct net_manners {
-  core::duration least = std::chrono::microseconds(50), most = std::chrono::microseconds(500);  // of a message
-  double loss = 0, twice = 0;  // of all messages
+  core::duration least = std::chrono::microseconds(50),
+                 most = std::chrono::microseconds(500);  // of a message
+  double loss = 0, twice = 0;                            // of all messages
 };
 
 class loop_net : public std::enable_shared_from_this<loop_net> {
@@ -47,7 +48,7 @@ class loop_net : public std::enable_shared_from_this<loop_net> {
     actors::bus::executor ex;
     actors::bus::handler what;
     bool over = false;
-    std::deque<actors::bus::message> due;            // whose time has come
+    std::deque<actors::bus::message> due;              // whose time has come
     std::map<const endpoint*, core::time_point> last;  // when the last one of a publisher comes
   };
   using ear_ptr = std::shared_ptr<ear>;
@@ -97,7 +98,8 @@ class loop_net::endpoint final : public actors::bus {
 
   core::result<std::unique_ptr<subscription>> subscribe(std::string subject, executor ex,
                                                         handler what) override {
-    auto e = std::make_shared<ear>(ear{this, std::move(subject), std::move(ex), std::move(what), false, {}, {}});
+    auto e =
+        std::make_shared<ear>(ear{this, std::move(subject), std::move(ex), std::move(what), false, {}, {}});
     net_->ears_.push_back(e);
     return std::unique_ptr<subscription>(std::make_unique<hold>(net_, std::move(e)));
   }
@@ -113,15 +115,17 @@ class loop_net::endpoint final : public actors::bus {
     const auto settle = [q, ex](enum answer::how how, std::string bytes) {
       if (!q->done) return;
       q->inbox.reset();
-      boost::asio::post(ex, [done = std::exchange(q->done, nullptr), how, bytes = std::move(bytes)]() mutable {
-        answer a;
-        a.how = how;
-        a.bytes = std::move(bytes);
-        done(std::move(a));
-      });
+      boost::asio::post(ex,
+                        [done = std::exchange(q->done, nullptr), how, bytes = std::move(bytes)]() mutable {
+                          answer a;
+                          a.how = how;
+                          a.bytes = std::move(bytes);
+                          done(std::move(a));
+                        });
     };
-    const bool somebody = std::ranges::any_of(
-        net_->ears_, [&](const auto& e) { return !e->over && !e->owner->killed_ && fits(e->subject, subject); });
+    const bool somebody = std::ranges::any_of(net_->ears_, [&](const auto& e) {
+      return !e->over && !e->owner->killed_ && fits(e->subject, subject);
+    });
     if (cut_ || killed_ || bytes.size() > most_bytes()) return settle(answer::how::not_sent, {});
     if (!somebody) {
       net_->world_.after(net_->delay(), [settle] { settle(answer::how::nobody_there, {}); });

@@ -44,9 +44,7 @@ class world final : public actors::timekeeper {
 
   // What makes the actors of a service live here.
   actors::simulation simulated() {
-    return {get_executor(), [this] {
-              return core::job_id{random(), random()};
-            }};
+    return {get_executor(), [this] { return core::job_id{random(), random()}; }};
   }
 
   // A service whose actors all live here.

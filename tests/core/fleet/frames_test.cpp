@@ -11,7 +11,7 @@
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 
-namespace weir::tests::fleet_frames {
+namespace weir::tests::frames_test {
 namespace {
 
 using namespace weir::core;
@@ -47,7 +47,8 @@ struct any_value {
   template <class T>
   requires std::is_floating_point_v<T>
   void set(const sampling_field& f, T& v) {
-    v = static_cast<T>(f.range.low + (f.range.high - f.range.low) * static_cast<double>(d.below(1001)) / 1000);
+    v = static_cast<T>(f.range.low +
+                       (f.range.high - f.range.low) * static_cast<double>(d.below(1001)) / 1000);
     if (f.range.above_low && v == static_cast<T>(f.range.low)) v = static_cast<T>(f.range.high);
   }
   void set(const sampling_field& f, std::uint32_t& v) {
@@ -57,7 +58,9 @@ struct any_value {
   void set(const sampling_field&, std::uint64_t& v) { v = d.below(UINT64_MAX); }
   void set(const sampling_field&, bool& v) { v = d.coin(); }
   void set(const sampling_field&, token_set& v) { v = token_set(d.tokens(20)); }
-  void set(const sampling_field&, shared_list<token_id>& v) { v = std::vector<token_id>{2, 5, 6, 3, 7, 8, 9}; }
+  void set(const sampling_field&, shared_list<token_id>& v) {
+    v = std::vector<token_id>{2, 5, 6, 3, 7, 8, 9};
+  }
   void set(const sampling_field&, shared_list<std::pair<token_id, float>>& v) {
     v = std::vector<std::pair<token_id, float>>{{3, 1.5f}, {4, -100.0f}};
   }
@@ -227,10 +230,17 @@ TEST_CASE("stop strings are made again of their texts") {
 
 TEST_CASE("control frames come out as they went in, and no beginning of one is one") {
   const job_name n{{1, 2}, 3};
-  const std::vector<control> all{
-      fleet::taken{n, 4, 5},  refused{n, make_error(errc::overloaded, "full")}, gone{worker, {n, n}},
-      cancel{n, finish_reason::timeout}, fleet::pause{n, std::chrono::seconds(2)}, resume{n},
-      again{gateway, {{n, 7}}}, adopt{n, 9, gateway, 1, 2}, drop{{n}}, probe{}, pulse{gateway, 6}};
+  const std::vector<control> all{fleet::taken{n, 4, 5},
+                                 refused{n, make_error(errc::overloaded, "full")},
+                                 gone{worker, {n, n}},
+                                 cancel{n, finish_reason::timeout},
+                                 fleet::pause{n, std::chrono::seconds(2)},
+                                 resume{n},
+                                 again{gateway, {{n, 7}}},
+                                 adopt{n, 9, gateway, 1, 2},
+                                 drop{{n}},
+                                 probe{},
+                                 pulse{gateway, 6}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);
     const auto read = read_control(frame);
@@ -304,8 +314,16 @@ TEST_CASE("a board comes out as it went in, and what is no board is refused") {
   b.worker = worker;
   b.state = worker_state::draining;
   b.number = 9;
-  b.models.push_back({.name = "chat", .device = "sim", .engine = 4, .vocab_size = 1000, .context = 100,
-                      .batch = 8, .queue = 256, .jobs = 3, .prompt_rate = 12.5, .closed = "no"});
+  b.models.push_back({.name = "chat",
+                      .device = "sim",
+                      .engine = 4,
+                      .vocab_size = 1000,
+                      .context = 100,
+                      .batch = 8,
+                      .queue = 256,
+                      .jobs = 3,
+                      .prompt_rate = 12.5,
+                      .closed = "no"});
   b.gateways[gateway] = {12, 3};
   const auto read = read_board(json_of(b));
   REQUIRE(read.has_value());
@@ -317,4 +335,4 @@ TEST_CASE("a board comes out as it went in, and what is no board is refused") {
   CHECK_FALSE(read_board(R"({"v":1,"o":"w","state":"ready"})").has_value());
 }
 
-}  // namespace weir::tests::fleet_frames
+}  // namespace weir::tests::frames_test
