@@ -145,6 +145,8 @@ core::result<core::job> common_job(const arrival& a, const compiled_constraint& 
   auto job = job_without_prompt(a.asked, *a.model);
   if (!job) return job;
   job->constraint = constraint.rules;
+  if (a.wanted() && std::ranges::any_of(a.model->places, [](const auto& p) { return p->far; }))
+    job->constraint_source = std::make_shared<const core::grammar::constraint_text>(*a.wanted());
   job->force = a.asked.force;
   job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
   job->created = a.choices.front()->created;
