@@ -3,7 +3,10 @@
 // Thread safety: plain data; any thread, once filled.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/config.h"
 
@@ -13,6 +16,25 @@ struct join_settings {
   std::string join;
   std::string cell = "main";
   std::string join_ca, join_cert, join_key, join_nkey;
+};
+
+// `weir worker`, beside the settings of its models.
+struct worker_settings : join_settings {
+  queue_settings queue;
+  std::uint32_t replicas = 1;
+  std::chrono::seconds drain{30};
+  std::chrono::seconds adopt_grace{30};
+};
+
+// `weir gateway`, beside the settings of its server.
+struct gateway_settings : join_settings {
+  std::vector<std::string> model, context;
+  bool chatml = false;
+  std::string chat_template;
+  std::uint32_t max_tokens_default = 4096;
+  std::chrono::milliseconds grammar_time{2000};
+  std::chrono::milliseconds dead_after{2000};
+  std::uint32_t moves = 3;
 };
 
 template <class V>
@@ -36,6 +58,50 @@ void visit_settings(join_settings& s, V&& v) {
          "unless all servers are on this machine",
          "FILE"},
         s.join_nkey);
+}
+
+template <class V>
+void visit_settings(worker_settings& s, V&& v) {
+  visit_settings(static_cast<join_settings&>(s), v);
+  visit_settings(s.queue, v);
+  const auto fleet = in_group("Fleet", v);
+  in_group("Models", v)({"replicas",
+                         "copies of each model, on as many devices: a job goes where its first token is "
+                         "predicted soonest",
+                         "copies", 1, 64},
+                        s.replicas);
+  fleet({"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
+        s.drain);
+  fleet({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400}, s.adopt_grace);
+}
+
+template <class V>
+void visit_settings(gateway_settings& s, V&& v) {
+  visit_settings(static_cast<join_settings&>(s), v);
+  const auto fleet = in_group("Fleet", v), models = in_group("Models", v);
+  fleet({"dead-after-ms", "silence after which a worker is given up and its jobs go on at others", "ms", 500,
+         600000},
+        s.dead_after);
+  fleet({"moves", "how often a job may lose its worker before it ends with an error", "times", 0, 100},
+        s.moves);
+  models({"model",
+          "a model of the workers, by the name that they give it: a directory or a GGUF file with its "
+          "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable",
+          "[NAME=]PATH"},
+         s.model);
+  models({"context",
+          "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
+          "model's own; repeatable",
+          "[NAME=]TOKENS"},
+         s.context);
+  models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
+  models({"chat-template", "Jinja template for messages, whatever template the model has; not with chatml",
+          "FILE"},
+         s.chat_template);
+  models({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
+         s.max_tokens_default);
+  models({"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms", 0, 600000},
+         s.grammar_time);
 }
 
 }  // namespace weir::core

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/fleet/subjects.h"
 #include "net/access/handshake.h"
-#include "net/bus/subject.h"
 
 namespace weir::net {
 namespace {
 
-constexpr std::size_t most_urls = 64, most_host_bytes = 253, most_cell_bytes = 32;
+constexpr std::size_t most_urls = 64, most_host_bytes = 253;
 
 core::error wrong(std::string_view url, const char* why) {
   return core::bad_param("join", "--join: '{}' {}; a server is nats://HOST[:PORT] or tls://HOST[:PORT]", url,
@@ -73,10 +73,8 @@ core::result<std::vector<join_url>> parse_join_urls(std::string_view text) {
 }
 
 core::result<> check_cell(std::string_view name) {
-  if (is_word(name) && name.size() <= most_cell_bytes && name.find('.') == name.npos) return {};
-  return core::bad_param(
-      "cell", "--cell: a name has 1 to {} characters, and none of them is white space, a dot, * or >",
-      most_cell_bytes);
+  if (core::fleet::is_cell_name(name)) return {};
+  return core::bad_param("cell", "--cell: a name has 1 to 32 letters, digits, - or _");
 }
 
 core::result<join_plan> join_plan_of(const core::join_settings& s) {

@@ -40,8 +40,7 @@ core::result<std::vector<join_url>> parse_join_urls(std::string_view text);
 // Error: invalid_param, which names the option that is wrong or missing.
 core::result<join_plan> join_plan_of(const core::join_settings& s);
 
-// A cell's name is a word of a subject (subject.h) without a dot, and at most 32 characters. Error:
-// invalid_param.
+// Error: invalid_param, where the name is none (core/fleet/subjects.h).
 core::result<> check_cell(std::string_view name);
 
 }  // namespace weir::net
