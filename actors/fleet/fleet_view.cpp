@@ -166,6 +166,11 @@ std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) c
   return out;
 }
 
+bool fleet_view::leaves(const std::string& name) const {
+  const auto at = workers_.find(name);
+  return at != workers_.end() && at->second.board.state == wire::worker_state::leaving;
+}
+
 std::vector<seen_worker> fleet_view::look(time_point now) const {
   std::vector<seen_worker> out;
   for (const auto& [name, w] : workers_) out.push_back({w.board, now - w.heard, w.suspected || w.hangs});

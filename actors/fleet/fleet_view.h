@@ -50,6 +50,8 @@ class fleet_view {
   std::vector<place> places_of(const std::string& model) const;
   bool has(const std::string& worker) const { return workers_.contains(worker); }
 
+  bool leaves(const std::string& worker) const;
+
   std::vector<seen_worker> look(core::time_point now) const;
   // Shows all models, none of them with a place.
   void publish();
