@@ -34,7 +34,7 @@ far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::v
       name_(std::move(name)),
       subjects_(options_.cell),
       ex_(std::move(ex)),
-      view_(doors_.list, std::move(models), options_, name_,
+      view_(doors_.list, *doors_.seen, std::move(models), options_, name_,
             [this](far_engine where) { return std::make_shared<far_port>(mail_, std::move(where)); }),
       outbox_(*doors_.cancel_to_release) {}
 
