@@ -62,7 +62,8 @@ class bus {
     std::string bytes;  // if it came
   };
   // Publishes with an inbox of this process as `answer_to`. `done` is posted to `ex` once: with the first
-  // answer, or with the reason why there is none. nobody_there: no process has a subscription for the subject.
+  // answer, or with the reason why there is none. nobody_there: no process has a subscription for the
+  // subject.
   virtual void ask(std::string_view subject, std::string_view bytes, core::duration patience, executor ex,
                    std::function<void(answer)> done) = 0;
 

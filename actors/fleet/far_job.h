@@ -28,12 +28,13 @@ struct far_job {
   bool may_pause = false;
 
   std::uint8_t attempt = 0;
-  std::optional<far_engine> where;  // nullopt: it waits for a place
-  bool taken = false;               // the worker has said so, or has sent tokens
-  core::time_point since{};         // when it lost its place, or was offered
-  std::uint32_t moves = 0, hops = 0;
-  std::vector<std::string> tried;  // workers that did not take it, or lost it last
-  std::optional<core::error> why;  // the refusal with the least time after which to retry
+  std::optional<far_engine> where;    // nullopt: it waits for a place
+  bool taken = false;                 // the worker has said so, or has sent tokens
+  core::time_point since{};           // when it came, or lost the worker that had taken it
+  std::uint32_t moves = 0, hops = 0;  // workers that it lost; offers that were not taken
+  bool ran = false;                   // it has moved before
+  std::vector<std::string> tried;     // workers that did not take it, or lost it last
+  std::optional<core::error> why;     // of the workers that have no room: the least time after which to retry
   std::optional<core::finish_reason> cancelled;
 
   std::vector<core::token_id> received;  // the whole output so far

@@ -3,6 +3,7 @@
 // Thread safety: any thread; immutable.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "actors/gpu_owner.h"
@@ -24,5 +25,9 @@ using far_model = std::shared_ptr<const served_model>;
 core::result<far_model> open_far_model(const model_spec& spec, const owner_options& o,
                                        std::shared_ptr<const core::clock> time,
                                        std::shared_ptr<core::grammar::constraint_cache> constraints);
+
+// Equal for models that have the same tokens, stop ids and architecture, so that a job of one can run in the
+// other. Takes some milliseconds.
+std::uint64_t digest_of(const served_model& m);
 
 }  // namespace weir::actors::fleet

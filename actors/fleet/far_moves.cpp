@@ -36,7 +36,6 @@ core::error lost(std::uint32_t moves) {
 // Sends the job to its place. Its answer, or the first tokens, say that it was taken.
 void far_owner::offer(const job_ptr& j) {
   j->taken = false;
-  j->since = time_.now();
   const auto longest = std::min(wire::longest_job_frame, bus_.most_bytes());
   auto frames = wire::job_frames(j->order(name_), time_.now(), longest);
   if (!frames) return fail(j, frames.error());
@@ -64,7 +63,7 @@ void far_owner::on_answer(const job_ptr& j, std::uint8_t attempt, const bus::ans
   if (const auto* taken = frame ? std::get_if<wire::taken>(&*frame) : nullptr;
       taken && taken->job == j->name()) {
     j->taken = true;
-    return;
+    return pause_again(j);
   }
   if (const auto* no = frame ? std::get_if<wire::refused>(&*frame) : nullptr; no && no->job == j->name())
     return refused(j, no->why);
@@ -81,24 +80,26 @@ void far_owner::refused(const job_ptr& j, core::error why) {
 void far_owner::hop(const job_ptr& j, std::optional<core::error> why) {
   ++now_.hops;
   ++j->hops;
-  const bool answered = why.has_value();
-  if (why && (!j->why || why->retry_after_ms < j->why->retry_after_ms)) j->why = std::move(why);
+  const bool full = why && why->code == errc::overloaded;
+  if (full && (!j->why || why->retry_after_ms < j->why->retry_after_ms)) j->why = std::move(why);
   leave(j);
   if (ends_here(j)) return;
   if (j->hops < most_hops && settle(j)) return offer(j);
-  if (answered || j->hops >= most_hops)
-    if (j->why) return fail(j, *j->why);
+  // A newcomer that nobody has room for is told so. A job that ran before waits for room.
+  if (j->why && !j->ran && (full || j->hops >= most_hops)) return fail(j, *j->why);
   j->tried.clear();  // it waits, for a while, for whoever comes
 }
 
-// The worker is lost. What was received goes with the job.
-void far_owner::move(const job_ptr& j) {
+// The worker is lost, or has to be left. What was received goes with the job. Only `lost` counts as a move of
+// those that a job may have: an upgrade of all workers ends no job.
+void far_owner::move(const job_ptr& j, bool is_lost) {
   if (!j->taken) return hop(j, std::nullopt);
   leave(j);
   if (ends_here(j)) return;
-  if (j->moves >= options_.moves) return fail(j, lost(j->moves));
-  ++j->moves;
+  if (is_lost && j->moves++ >= options_.moves) return fail(j, lost(options_.moves));
+  j->ran = true;
   ++now_.moved;
+  j->since = time_.now();
   j->hops = 0;
   j->why.reset();
   if (settle(j)) return offer(j);
@@ -112,7 +113,6 @@ void far_owner::leave(const job_ptr& j) {
   j->tried.push_back(j->where->worker);
   j->where.reset();
   j->taken = false;
-  j->since = time_.now();
   ++j->attempt;
 }
 
@@ -168,12 +168,19 @@ void far_owner::lose(const std::string& worker) {
   std::ranges::sort(its, [](const auto& a, const auto& b) {
     return std::tuple(a->received.empty(), a->job.id) < std::tuple(b->received.empty(), b->job.id);
   });
+  const bool leaves = view_.leaves(worker);
   if (!view_.has(worker)) {
     ++now_.dead;
     frames_.erase(worker);
   }
   for (const auto& j : its)
-    if (find(j->job.id)) move(j);
+    if (find(j->job.id)) move(j, !leaves);
+}
+
+// A job that was to pause when its worker was lost pauses in the next one, too.
+void far_owner::pause_again(const job_ptr& j) {
+  const auto left = j->end->pause_until.load() - time_.now();
+  if (j->may_pause && left > core::duration()) tell(j->where->worker, wire::pause{j->name(), left});
 }
 
 void far_owner::finish(const job_ptr& j, core::ending how) {

@@ -28,6 +28,7 @@ core::result<> far_owner::listen(std::string subject, void (far_owner::*what)(bu
 
 void far_owner::on_tokens(bus::message& m) {
   if (!frame_.read(m.bytes)) return void(++now_.broken);
+  if (!view_.has(frame_.worker)) return void(++now_.void_news);  // it was given up, or never was
   ++now_.frames;
   auto& w = frames_[frame_.worker];
   if (frame_.serial > w.next) w.gap = true;
@@ -42,7 +43,7 @@ void far_owner::take_news(const wire::job_news& n) {
   const job_ptr j = at->second;
   if (j->attempt != n.attempt || !j->where || j->where->worker != frame_.worker)
     return void(++now_.void_news);
-  j->taken = true;
+  if (!std::exchange(j->taken, true)) pause_again(j);
   switch (j->take(n, frame_)) {
     case far_job::news::gap:
       frames_[frame_.worker].gap = true;
@@ -91,7 +92,7 @@ void far_owner::on_answers(bus::message& m) {
   if (!gone) return void(++now_.broken);
   for (const auto& n : gone->jobs) {
     const auto j = find(n.id);
-    if (j && j->name() == n && j->where && j->where->worker == gone->worker && !j->how) move(j);
+    if (j && j->name() == n && j->where && j->where->worker == gone->worker && !j->how) move(j, true);
   }
 }
 
@@ -102,9 +103,11 @@ void far_owner::take_board(std::string_view json) {
   if (!b) return void(++now_.broken);
   const std::string worker = b->worker;
   const auto own = b->gateways.find(name_);
-  auto& w = frames_[worker];
-  if (own != b->gateways.end()) w.sent = std::max(w.sent, own->second.frames);
+  const std::uint64_t sent = own == b->gateways.end() ? 0 : own->second.frames;
   if (view_.see(std::move(*b), time_.now())) lose(worker);
+  if (!view_.has(worker)) return;  // there are too many
+  auto& w = frames_[worker];
+  w.sent = std::max(w.sent, sent);
 }
 
 }  // namespace weir::actors::fleet

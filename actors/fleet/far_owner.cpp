@@ -17,7 +17,8 @@ using core::time_point;
 namespace {
 
 constexpr core::duration tick_every = std::chrono::milliseconds(50);
-constexpr core::duration homeless_for = std::chrono::seconds(10);  // then a job without a place ends
+// After these a job without a place ends: one that is new, and one that ran before.
+constexpr core::duration homeless_for = std::chrono::seconds(10), moved_for = std::chrono::seconds(60);
 constexpr std::size_t mailbox_size = std::size_t{1} << 17;
 constexpr core::duration farewells_kept = std::chrono::minutes(1);
 constexpr std::size_t most_farewells = 4096;  // of a worker
@@ -33,7 +34,7 @@ far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::v
       name_(std::move(name)),
       subjects_(options_.cell),
       ex_(std::move(ex)),
-      view_(doors_.list, std::move(models), options_, name_,
+      view_(doors_.list, *doors_.seen, std::move(models), options_, name_,
             [this](far_engine where) { return std::make_shared<far_port>(mail_, std::move(where)); }),
       outbox_(*doors_.cancel_to_release) {}
 
@@ -90,6 +91,7 @@ void far_owner::stop() {
     fail(jobs_.begin()->second, core::make_error(core::errc::unavailable, "the gateway has ended"));
   say_farewell();
   outbox_.flush();
+  doors_.list.publish_far({});
 }
 
 // ---- the mailbox
@@ -201,9 +203,9 @@ void far_owner::look_after_homeless() {
     if (ends_here(j)) continue;
     if (j->job.deadline && now >= *j->job.deadline) {
       finish(j, j->ending(core::finish_reason::timeout));
-    } else if (settle(j)) {
+    } else if (bus_.state() == bus::link::up && settle(j)) {
       offer(j);
-    } else if (now - j->since > homeless_for) {
+    } else if (now - j->since > (j->ran ? moved_for : homeless_for)) {
       fail(j, core::make_error(core::errc::unavailable, "no worker of the fleet has {} now", j->model()));
     }
   }

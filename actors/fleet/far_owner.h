@@ -81,7 +81,8 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on_answer(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
   void refused(const job_ptr& j, core::error why);
   void hop(const job_ptr& j, std::optional<core::error> why);
-  void move(const job_ptr& j);
+  void move(const job_ptr& j, bool is_lost);
+  void pause_again(const job_ptr& j);
   void leave(const job_ptr& j);
   bool settle(const job_ptr& j);
   bool ends_here(const job_ptr& j);

@@ -36,17 +36,27 @@ core::error says(const char* what, const std::string& model) {
 
 }  // namespace
 
-fleet_view::fleet_view(model_list& list, std::vector<far_model> models, const gateway_options& o,
-                       std::string self, std::function<std::shared_ptr<engine_port>(far_engine)> make_port)
+fleet_view::fleet_view(model_list& list, core::incidents& seen, std::vector<far_model> models,
+                       const gateway_options& o, std::string self,
+                       std::function<std::shared_ptr<engine_port>(far_engine)> make_port)
     : list_(list),
+      seen_(seen),
       models_(std::move(models)),
       options_(o),
       self_(std::move(self)),
-      make_port_(std::move(make_port)) {}
+      make_port_(std::move(make_port)) {
+  for (const auto& m : models_) digests_.emplace(m->name, digest_of(*m));
+}
 
-const far_model* fleet_view::find(const std::string& model) const {
-  const auto at = std::ranges::find_if(models_, [&](const auto& m) { return m->name == model; });
-  return at == models_.end() ? nullptr : &*at;
+// Whether an engine runs a model of the gateway's.
+bool fleet_view::is_known(worker& w, const wire::board_model& m) {
+  const auto own = digests_.find(m.name);
+  if (own == digests_.end() || m.batch == 0 || m.context == 0) return false;
+  if (own->second == m.digest) return true;
+  if (!std::exchange(w.warned, true))
+    seen_.tell("the fleet", fmt::format("the worker {} has another model under the name {}: other tokens",
+                                        w.board.worker, m.name));
+  return false;
 }
 
 bool fleet_view::see(wire::fleet_board b, time_point now) {
@@ -72,8 +82,7 @@ bool fleet_view::see(wire::fleet_board b, time_point now) {
 bool fleet_view::take_places(worker& w) {
   std::vector<place> next;
   for (const auto& m : w.board.models) {
-    const auto* known = find(m.name);
-    if (!known || (*known)->info.vocab_size != m.vocab_size || m.batch == 0 || m.context == 0) continue;
+    if (!is_known(w, m)) continue;
     const auto same = [&](const place& p) { return p.where.engine == m.engine && p.where.model == m.name; };
     if (std::ranges::any_of(next, same)) continue;
     if (const auto there = std::ranges::find_if(w.places, same); there != w.places.end()) {
@@ -164,6 +173,11 @@ std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) c
     for (const auto& p : w.places)
       if (p.where.model == model && !w.suspected && !p.seen->admission->closed()) out.push_back(p);
   return out;
+}
+
+bool fleet_view::leaves(const std::string& name) const {
+  const auto at = workers_.find(name);
+  return at != workers_.end() && at->second.board.state == wire::worker_state::leaving;
 }
 
 std::vector<seen_worker> fleet_view::look(time_point now) const {

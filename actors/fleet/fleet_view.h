@@ -20,13 +20,15 @@
 #include "actors/model_list.h"
 #include "core/clock.h"
 #include "core/fleet/fleet_board.h"
+#include "core/incidents.h"
 
 namespace weir::actors::fleet {
 
 class fleet_view {
  public:
-  fleet_view(model_list& list, std::vector<far_model> models, const gateway_options& o, std::string self,
-             std::function<std::shared_ptr<engine_port>(far_engine)> make_port);
+  // `seen` is told of workers whose model is another one than the gateway's. Both must outlive the view.
+  fleet_view(model_list& list, core::incidents& seen, std::vector<far_model> models, const gateway_options& o,
+             std::string self, std::function<std::shared_ptr<engine_port>(far_engine)> make_port);
 
   // A board came; true where its worker hangs, or has to be left, since this board.
   bool see(core::fleet::fleet_board b, core::time_point now);
@@ -50,6 +52,8 @@ class fleet_view {
   std::vector<place> places_of(const std::string& model) const;
   bool has(const std::string& worker) const { return workers_.contains(worker); }
 
+  bool leaves(const std::string& worker) const;
+
   std::vector<seen_worker> look(core::time_point now) const;
   // Shows all models, none of them with a place.
   void publish();
@@ -58,17 +62,19 @@ class fleet_view {
   struct worker {
     core::fleet::fleet_board board;
     core::time_point heard{};
-    bool suspected = false, hangs = false;
+    bool suspected = false, hangs = false, warned = false;
     std::vector<place> places;
   };
   std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where,
                                                 std::size_t ordinal);
   bool take_places(worker& w);
   void move_admission(const worker& w);
-  const far_model* find(const std::string& model) const;
+  bool is_known(worker& w, const core::fleet::board_model& m);
 
   model_list& list_;
+  core::incidents& seen_;
   const std::vector<far_model> models_;
+  std::map<std::string, std::uint64_t> digests_;  // of models_
   const gateway_options& options_;
   const std::string self_;
   const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;

@@ -95,7 +95,8 @@ class intake : public std::enable_shared_from_this<intake> {
   void send(const std::string& gateway, peer& p, core::fleet::token_frame_writer& w);
   void tick();
   void publish_board();
-  core::fleet::fleet_board board() const;
+  core::fleet::fleet_board board();
+  std::uint64_t digest(const served_model& m);
   std::uint32_t running() const;
   void look_after_drain();
 
@@ -121,6 +122,8 @@ class intake : public std::enable_shared_from_this<intake> {
   std::uint64_t boards_ = 0;
   core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();
   std::vector<std::function<void()>> drained_;  // who waits for the end of the drain
+  // By the tokenizers of the models that are served.
+  std::map<std::shared_ptr<const core::tokenizer>, std::uint64_t> digests_;
   worker_counts now_;
   mutable std::mutex lock_;  // of shown_
   worker_counts shown_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "actors/fleet/far_model.h"
 #include "actors/fleet/intake.h"
 #include "core/insist.h"
 
@@ -107,7 +108,13 @@ void intake::publish_board() {
   bus_.publish(subjects_.board_of(name_), wire::json_of(board()));
 }
 
-wire::fleet_board intake::board() const {
+std::uint64_t intake::digest(const served_model& m) {
+  const auto [at, fresh] = digests_.try_emplace(m.tokenizer, 0);
+  if (fresh) at->second = digest_of(m);
+  return at->second;
+}
+
+wire::fleet_board intake::board() {
   wire::fleet_board b;
   b.worker = name_;
   b.state = state_;
@@ -121,7 +128,11 @@ wire::fleet_board intake::board() const {
   const auto all = doors_.list.models();
   for (const auto& m : *all)
     for (const auto& p : m->places)
-      if (!p->far) b.models.push_back(board_of(*m, *p));
+      if (!p->far) {
+        b.models.push_back(board_of(*m, *p));
+        b.models.back().digest = digest(*m);
+      }
+  std::erase_if(digests_, [](const auto& d) { return d.first.use_count() == 1; });  // models that are gone
   for (const auto& [gateway, p] : peers_) b.gateways[gateway] = {p.frames, p.jobs};
   return b;
 }

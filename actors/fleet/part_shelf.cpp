@@ -8,6 +8,7 @@ std::optional<std::string> part_shelf::add(const core::fleet::job_part& p, core:
   const auto of_job = [&](const pile& x) { return x.id == p.id && x.attempt == p.attempt; };
   auto at = std::ranges::find_if(piles_, of_job);
   if (at == piles_.end()) {
+    if (piles_.size() == most_jobs) remove(piles_.begin());
     piles_.push_back({.id = p.id, .attempt = p.attempt, .since = now, .parts = {}, .bytes = 0});
     at = piles_.end() - 1;
     at->parts.resize(p.of);

@@ -18,7 +18,7 @@ namespace weir::actors::fleet {
 
 class part_shelf {
  public:
-  static constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t most_bytes = std::size_t{64} << 20, most_jobs = 1024;
   static constexpr core::duration patience = std::chrono::seconds(5);
 
   // The joined bytes once the job's last missing part has come.
