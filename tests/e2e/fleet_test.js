@@ -132,7 +132,7 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
           await ask();
           return false;
         } catch (e) {
-          return /^Error: 503/.test(`${e}`);
+          return /503|unavailable/.test(`${e}`);
         }
       }, "a request is refused with 503");
       workers[0] = await start_worker();
