@@ -19,8 +19,9 @@ struct gateway_command {
 
 core::result<> check(const gateway_command& o) {
   if (o.fleet.model.empty())
-    return core::bad_param("model", "--model is missing: a gateway needs the tokenizer and the template of each "
-                                    "model that its workers run");
+    return core::bad_param("model",
+                           "--model is missing: a gateway needs the tokenizer and the template of each "
+                           "model that its workers run");
   if (o.server.replicas != 1)
     return core::bad_param("replicas", "--replicas is an option of workers: a gateway runs no model");
   if (!o.server.models_dir.empty())

@@ -102,8 +102,8 @@ class serving {
       return io_.stop();
     }
     if (!gateway_) show_memory(service_.stats().memory);
-    const auto for_clients = clients_limit(process_limit(settings_.max_memory), net::resident_bytes(),
-                                           settings_.max_memory != 0);
+    const auto for_clients =
+        clients_limit(process_limit(settings_.max_memory), net::resident_bytes(), settings_.max_memory != 0);
     if (!for_clients) {
       exit_ = fail(for_clients.error());
       return io_.stop();
@@ -147,7 +147,8 @@ class serving {
     return far_->start();
   }
   void lost_fleet() {
-    exit_ = fail(core::make_error(core::errc::unavailable, "the servers of --join no longer take this process"));
+    exit_ =
+        fail(core::make_error(core::errc::unavailable, "the servers of --join no longer take this process"));
     io_.stop();
   }
 

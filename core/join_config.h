@@ -70,9 +70,11 @@ void visit_settings(worker_settings& s, V&& v) {
                          "predicted soonest",
                          "copies", 1, 64},
                         s.replicas);
-  fleet({"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
-        s.drain);
-  fleet({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400}, s.adopt_grace);
+  fleet(
+      {"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
+      s.drain);
+  fleet({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400},
+        s.adopt_grace);
 }
 
 template <class V>
@@ -84,11 +86,12 @@ void visit_settings(gateway_settings& s, V&& v) {
         s.dead_after);
   fleet({"moves", "how often a job may lose its worker before it ends with an error", "times", 0, 100},
         s.moves);
-  models({"model",
-          "a model of the workers, by the name that they give it: a directory or a GGUF file with its "
-          "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable",
-          "[NAME=]PATH"},
-         s.model);
+  models(
+      {"model",
+       "a model of the workers, by the name that they give it: a directory or a GGUF file with its "
+       "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable",
+       "[NAME=]PATH"},
+      s.model);
   models({"context",
           "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
           "model's own; repeatable",

@@ -40,7 +40,8 @@ std::string fleet_table(const seen_boards& boards) {
   std::vector<row> rows{{"worker", "model", "device", "context", "jobs", "prompts", "tok/s", "state"}};
   for (const auto& [name, b] : boards) {
     for (const auto& m : b.models) rows.push_back(row_of(b, m));
-    if (b.models.empty()) rows.push_back({core::one_line(name), "-", "-", "-", "-", "-", "-", core::fleet::name(b.state)});
+    if (b.models.empty())
+      rows.push_back({core::one_line(name), "-", "-", "-", "-", "-", "-", core::fleet::name(b.state)});
   }
   std::array<std::size_t, columns> widths{};
   for (const auto& r : rows)

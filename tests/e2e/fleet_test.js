@@ -69,7 +69,7 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
     /** Streams over which something happens once all of them run; what each said is compared. */
     async function undisturbed_by(n, happens) {
       const bodies = bodies_of(n);
-      const right = await right_ones(bodies);
+      const expected = right_ones(bodies);
       const running = bodies.map((b) => completion(gateway.url, b));
       const first = seeded(drawn(n))() * 30;
       await until(() => running.every(({ pieces, over }) => pieces > first || over), "all streams run");
@@ -79,6 +79,7 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
       );
       await happens();
       const got = await Promise.all(running.map(({ done }) => done));
+      const right = await expected;
       assert.deepEqual(got, right);
       assert.ok(right.every(({ tokens }) => tokens > first));
     }
