@@ -67,7 +67,8 @@ export class Nats {
   }
   async start() {
     const words = ["-a", "127.0.0.1", "-p", `${this.port}`, "--ports_file_dir", this.#folder];
-    this.#child = spawn("nats-server", [...words, "-l", join(this.#folder, "log")], { ...search, stdio: "ignore" });
+    words.push("-l", join(this.#folder, "log"));
+    this.#child = spawn("nats-server", words, { ...search, stdio: "ignore" });
     this.#ended = new Promise((resolve) => this.#child.once("close", resolve));
     const file = join(this.#folder, `nats-server_${this.#child.pid}.ports`);
     await until(() => {
@@ -92,7 +93,8 @@ export class Nats {
 
 /** What the workers say of themselves, as `weir fleet --json` prints it. */
 export async function boards(nats) {
-  const child = spawn(binary, ["fleet", "--join", nats.url, "--json"], { stdio: ["ignore", "pipe", "ignore"] });
+  const words = ["fleet", "--join", nats.url, "--json"];
+  const child = spawn(binary, words, { stdio: ["ignore", "pipe", "ignore"] });
   let text = "";
   for await (const piece of child.stdout) text += piece;
   return text ? JSON.parse(text).workers : [];
