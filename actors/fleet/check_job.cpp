@@ -32,7 +32,7 @@ class vocabulary {
   const char* wrong_ = nullptr;
 };
 
-// How many words of a list of bad_words have an id outside of the vocabulary is not counted: one is enough.
+// The tokens of a list of words, in which each word begins with their number.
 std::vector<core::token_id> ids_of(const core::shared_list<core::token_id>& words) {
   std::vector<core::token_id> out;
   for (std::size_t at = 0; at < words.size();) {

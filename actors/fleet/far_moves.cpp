@@ -112,6 +112,7 @@ void far_owner::leave(const job_ptr& j) {
   say_farewell_to(j->where->worker, j->name());
   j->tried.push_back(j->where->worker);
   j->where.reset();
+  homeless_.emplace(j->job.id, j);
   j->taken = false;
   ++j->attempt;
 }
@@ -154,6 +155,7 @@ bool far_owner::settle(const job_ptr& j) {
     end.standing = admission_control::standing::counted;
     end.taken_by = places[i].seen;
     j->where = places[i].where;
+    homeless_.erase(j->job.id);
     return true;
   }
   return false;
@@ -187,6 +189,7 @@ void far_owner::finish(const job_ptr& j, core::ending how) {
   if (j->where) say_farewell_to(j->where->worker, j->name());
   j->end->finish(how);
   slots_.erase(j->slot);
+  homeless_.erase(j->job.id);
   jobs_.erase(core::job_id(j->job.id));
 }
 

@@ -197,8 +197,7 @@ void far_owner::look_after_frames() {
 void far_owner::look_after_homeless() {
   const auto now = time_.now();
   std::vector<job_ptr> homeless;
-  for (const auto& [id, j] : jobs_)
-    if (!j->where) homeless.push_back(j);
+  for (const auto& [id, j] : homeless_) homeless.push_back(j);
   for (const auto& j : homeless) {
     if (ends_here(j)) continue;
     if (j->job.deadline && now >= *j->job.deadline) {

@@ -117,6 +117,7 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   std::unique_ptr<timekeeper::timer> timer_, room_timer_;
   bool stopped_ = false;
   std::unordered_map<core::job_id, job_ptr, core::job_id_hash> jobs_;
+  std::unordered_map<core::job_id, job_ptr, core::job_id_hash> homeless_;  // of jobs_: those without a place
   std::unordered_map<std::uint32_t, job_ptr> slots_;
   std::uint32_t next_slot_ = 0;
   std::map<std::string, wire_state> frames_;

@@ -40,7 +40,6 @@ struct gateway_options {
   core::duration hung_after = std::chrono::seconds(10);           // without a step of a host that has work
   core::duration answer_within = std::chrono::milliseconds(250);  // whether it takes a job
   std::uint32_t moves = 3;        // how often a job that runs may lose its worker
-  std::uint64_t seed = 0;         // of random choices; 0: drawn
   std::optional<executor> where;  // in a simulation; else a thread of its own
 };
 

@@ -277,6 +277,51 @@ TEST_CASE("a stranger on the bus moves nothing, and what it sends is counted") {
   t.check_empty();
 }
 
+TEST_CASE("a worker whose model has other tokens is no worker of the gateway's model") {
+  const temporary_dir dir;
+  const auto file = dir.path() / "answer.txt";
+  std::ofstream(file) << R"({"say":"yes"})"
+                      << "\n";
+  fleet_town t(24);
+  t.add_worker();
+  t.spec = "sim:script=" + file.string();
+  auto& g = t.add_gateway();
+  t.wait(seconds(1));
+  const auto s = t.send(g, ask("hello", 5, 8));
+  REQUIRE(t.here.run([&] { return fleet_town::over(s); }));
+  REQUIRE(s->state() == phase::refused);
+  CHECK(s->refusal().code == core::errc::unavailable);
+  REQUIRE(g.side->workers().size() == 1);
+  t.add_worker();
+  t.wait(seconds(1));
+  const auto right = t.send(g, ask("hello", 5, 8));
+  REQUIRE(t.here.run([&] { return fleet_town::over(right); }));
+  CHECK(text_of(*right) == "yes");
+}
+
+TEST_CASE("a newcomer that every worker is too full for is told so, and a job that ran waits") {
+  fleet_town t(25);
+  t.most_jobs = 2;
+  t.add_worker(small_fleet::quick());
+  t.add_worker(small_fleet::quick());
+  auto& g = t.add_gateway();
+  t.wait(seconds(1));
+  std::vector<std::shared_ptr<job_stream>> ran;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) ran.push_back(t.send(g, ask("hello", 200, seed)));
+  REQUIRE(
+      t.here.run([&] { return std::ranges::all_of(ran, [](const auto& s) { return s->published() > 10; }); },
+                 seconds(20)));
+  const auto late = t.send(g, ask("hello", 5, 9));
+  REQUIRE(t.here.run([&] { return fleet_town::over(late); }, seconds(5)));
+  REQUIRE(late->state() == phase::refused);
+  CHECK(late->refusal().code == core::errc::overloaded);
+  t.workers.front().bus->kill();  // two of them have to wait until the other two have ended
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    REQUIRE(t.here.run([&] { return fleet_town::over(ran[seed]); }, seconds(60)));
+    CHECK(text_of(*ran[seed]) == sim_text(seed, 200));
+  }
+}
+
 TEST_CASE("another gateway adopts a job with its key, and hears its tokens from where it says") {
   small_fleet t(23);
   const auto s = t.send(ask("hello", 100, 8));

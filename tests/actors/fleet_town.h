@@ -63,7 +63,8 @@ struct fleet_town {
     s.models.push_back({"sim", spec});
     s.owner.device = "sim";
     s.owner.audit = true;
-    s.owner.max_batch = 8;
+    s.owner.max_batch = most_jobs ? most_jobs : 8;
+    if (most_jobs) s.owner.queue = 0;
     return s;
   }
   void begin_side(worker& w, fleet::worker_options o) {
@@ -112,7 +113,8 @@ struct fleet_town {
   }
 
   world here;
-  const std::string spec;
+  std::string spec;             // of the model of the workers and gateways that come next
+  std::uint32_t most_jobs = 0;  // of the workers that come next; 0: as many as a server usually has
   std::shared_ptr<loop_net> net;
   std::vector<std::shared_ptr<job_stream>> all;
   std::deque<worker> workers;
