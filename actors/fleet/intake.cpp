@@ -85,7 +85,8 @@ void intake::on_pulse(bus::message& m) {
   const auto frame = wire::read_control(m.bytes);
   const auto* pulse = frame ? std::get_if<wire::pulse>(&*frame) : nullptr;
   if (!pulse) return void(++now_.broken);
-  if (auto* p = peer_of(pulse->gateway)) p->heard = time_.now();
+  // A gateway without jobs here is not kept: anybody may say that there is one.
+  if (const auto p = peers_.find(pulse->gateway); p != peers_.end()) p->second.heard = time_.now();
 }
 
 void intake::on_hello(bus::message&) { publish_board(); }

@@ -43,7 +43,7 @@ class intake : public std::enable_shared_from_this<intake> {
  private:
   using job_name = core::fleet::job_name;
 
-  // A gateway that has jobs here, or sends pulses.
+  // A gateway that has jobs here, or had some lately.
   struct peer {
     peer(std::string_view worker) : tokens(worker, false), logprobs(worker, true) {}
     core::time_point heard{};
