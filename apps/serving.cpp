@@ -120,8 +120,10 @@ class serving {
   void say_ready() {
     const auto models = service_.models();
     std::string names;
+    const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ",") + name; };
+    for (const auto& spec : gateway_ ? gateway_->models : std::vector<actors::model_spec>()) add(spec.name);
     for (const auto& m : models) {
-      names += (names.empty() ? "" : ",") + m.name;
+      if (!gateway_) add(m.name);
       for (const auto& note : m.notes) spdlog::info("{}: {}", m.name, core::one_line(note));
       if (!m.no_messages.empty()) spdlog::warn("{}: {}", m.name, m.no_messages);
     }

@@ -117,7 +117,10 @@ core::result<nats_options> nats_options_of(const join_plan& plan, const std::str
 std::string nats_reason(natsStatus s) {
   natsStatus last = NATS_OK;
   const char* detail = nats_GetLastError(&last);
-  return detail && *detail && last == s ? detail : natsStatus_GetText(s);
+  if (!detail || !*detail || last != s) return natsStatus_GetText(s);
+  const std::string_view text = detail;  // (conn.c:2088): No server available for connection
+  const auto from = text.starts_with('(') ? text.find("): ") : text.npos;
+  return std::string(from == text.npos ? text : text.substr(from + 3));
 }
 
 }  // namespace weir::net

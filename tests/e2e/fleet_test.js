@@ -58,7 +58,7 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
 
     async function two_workers() {
       await until(async () => {
-        const names = (await boards(nats)).map(({ worker }) => worker);
+        const names = (await boards(nats)).map(({ o }) => o);
         return workers.every(({ name }) => names.includes(name));
       }, "both workers say what they have");
       // The gateway has heard both as well: `weir fleet` listens for a second.
