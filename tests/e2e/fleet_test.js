@@ -28,7 +28,7 @@ const kinds = {
       prompt: `Once upon a time, in year ${seed},`,
       seed,
       temperature: 0.8,
-      max_tokens: 700,
+      max_tokens: 1800,
       ignore_eos: true,
     }),
   },

@@ -55,7 +55,10 @@ TEST_CASE("fleet: what a worker says moves no cursor") {
 }
 
 TEST_CASE("fleet: the JSON has all boards") {
-  const auto v = boost::json::parse(net::fleet_json(two_workers()));
+  auto boards = two_workers();
+  boards["a"].worker = "aaaaaaaaaaaaaaaa";  // names as members draw them
+  boards["bee"].worker = "bbbbbbbbbbbbbbbb";
+  const auto v = boost::json::parse(net::fleet_json(boards));
   const auto& workers = v.at("workers").as_array();
   REQUIRE(workers.size() == 2);
   for (const auto& w : workers) CHECK(core::fleet::read_board(boost::json::serialize(w)).has_value());
