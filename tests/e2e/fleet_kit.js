@@ -102,7 +102,7 @@ export async function boards(nats) {
 
 /** A streamed completion: its text so far, and `done`, which gives the text and how it ended. */
 export function completion(url, body) {
-  const stream = { text: "", pieces: 0, over: false };
+  const stream = { text: "", over: false };
   stream.done = (async () => {
     const answer = await fetch(`${url}/v1/completions`, {
       method: "POST",
@@ -117,7 +117,6 @@ export function completion(url, body) {
       const said = JSON.parse(data);
       if (said.error) throw new Error(JSON.stringify(said.error));
       stream.text += said.choices[0]?.text ?? "";
-      stream.pieces++;
       reason = said.choices[0]?.finish_reason ?? reason;
       usage = said.usage ?? usage;
     }
