@@ -28,7 +28,7 @@ const kinds = {
       prompt: `Once upon a time, in year ${seed},`,
       seed,
       temperature: 0.8,
-      max_tokens: 1800,
+      max_tokens: 600,
       ignore_eos: true,
     }),
   },
