@@ -83,7 +83,7 @@ endfunction()
 # weir_room(NAME LIBS...) — one static library from every .cpp below the current folder.
 function(weir_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/net/(embed|load)/")  # libraries of their own
+  list(FILTER sources EXCLUDE REGEX "/net/(bus|embed|load)/")  # libraries of their own
   add_library(weir_${name} STATIC ${sources})
   weir_batches(weir_${name})
   target_link_libraries(weir_${name} PUBLIC $<BUILD_INTERFACE:weir_options> ${ARGN})

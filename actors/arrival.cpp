@@ -96,11 +96,6 @@ std::uint64_t own_bytes(const core::job& j, const request& asked, const served_m
                                   std::min(j.max_tokens, room));
 }
 
-// What the engine keeps of each token of a job's output: the token, and where banned strings may begin in it.
-std::uint32_t engine_token_bytes(const core::job& j) {
-  return sizeof(core::token) + (j.banned.empty() ? 0 : sizeof(std::uint32_t));
-}
-
 // What a job holds for its constraint: the mask of its next token, and a place for each token of its text.
 // The constraint itself is shared, and bounded where it is kept.
 std::uint64_t mask_bytes(const core::job& j, const served_model& m) {
@@ -156,6 +151,8 @@ core::result<core::job> common_job(const arrival& a, const compiled_constraint& 
   auto job = job_without_prompt(a.asked, *a.model);
   if (!job) return job;
   job->constraint = constraint.rules;
+  if (a.wanted() && std::ranges::any_of(a.model->places, [](const auto& p) { return p->far; }))
+    job->constraint_source = std::make_shared<const core::grammar::constraint_text>(*a.wanted());
   job->force = a.asked.force;
   job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
   job->created = a.choices.front()->created;

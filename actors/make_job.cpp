@@ -7,6 +7,7 @@
 
 #include "actors/kept_prompt.h"
 #include "core/grammar/calls.h"
+#include "core/job_limits.h"
 #include "core/sample/logprobs.h"
 #include "core/sample/steps.h"
 #include "core/schedule/context_shift.h"
@@ -19,17 +20,18 @@ using core::bad_param;
 using core::result;
 using core::token_id;
 
-constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
-constexpr std::size_t most_banned_strings = 1024, most_banned_bytes = std::size_t{64} << 10;
-// Different tokens of stop_token_ids, and of each list of sampling: a step writes them to a device for each
-// draw.
-constexpr std::size_t most_listed_tokens = 1024;
-constexpr std::size_t most_bad_words = 256, longest_bad_word = 1024;
-constexpr std::size_t most_breakers = 64, longest_breaker = 40;
-constexpr std::size_t longest_cache_salt = 256;
-// Of a job whose context shifts, which ends by no context: the host keeps its whole answer.
-constexpr std::uint32_t most_shifted_output = 1u << 20;
-constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
+using core::longest_bad_word;
+using core::longest_breaker;
+using core::longest_cache_salt;
+using core::longest_deadline;
+using core::longest_stop_string;
+using core::most_bad_words;
+using core::most_banned_bytes;
+using core::most_banned_strings;
+using core::most_breakers;
+using core::most_listed_tokens;
+using core::most_shifted_output;
+using core::most_stop_strings;
 
 // Replaces the default in `out` by the value in the request, if there is one. Error: the value is not in its
 // range.
@@ -344,6 +346,9 @@ result<void> take_logprobs(const request& r, const served_model& m, core::job& j
                      r.prompt_logprobs_param);
   j.prompt_logprobs = 0;
   if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok) return ok;
+  if (std::ranges::any_of(m.places, [](const auto& p) { return p->far; }))
+    return bad_param(r.prompt_logprobs_param, "{}: {} runs in other processes, which do not send them",
+                     r.prompt_logprobs_param, m.name);
   if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
     return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
                      r.prompt_logprobs_param, m.name);
