@@ -29,4 +29,21 @@ double step_meter::step_ms(double q) const {
   return *nth;
 }
 
+device_parts part_of(const owner_picture& p, engine_id engine, core::time_point now) noexcept {
+  double share = 0, shares = 0;
+  core::duration used{}, all{};
+  for (const auto& e : p.engines) {
+    shares += e.share;
+    all += e.used;
+    if (e.engine != engine) continue;
+    share = e.share;
+    used = e.used;
+  }
+  device_parts out;
+  if (shares > 0) out.asked = share / shares;
+  if (all > core::duration::zero() && now - p.at <= device_meter::window)
+    out.got = static_cast<double>(used.count()) / static_cast<double>(all.count());
+  return out;
+}
+
 }  // namespace weir::actors

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/device_meter.h"
 #include "actors/model_place.h"
 #include "core/clock.h"
 #include "core/engine.h"
@@ -34,6 +35,8 @@ struct engine_picture {
   core::engine_counts counts;
   core::engine_measures measures;
   std::uint32_t bad_endings = 0;  // core::engine::bad_endings()
+  double share = 1;               // its weight among the engines of the device (core/schedule/shares.h)
+  core::duration used{};          // device time of the last 10 s (device_meter.h)
 };
 
 // The state of an owner at one moment.
@@ -51,6 +54,15 @@ struct owner_picture {
     return {};
   }
 };
+
+// Parts of a device's time, 0 to 1.
+struct device_parts {
+  double asked = 0;  // the engine's weight, divided by the weights of all engines
+  double got = 0;    // its device time of the last 10 s, divided by that of all engines
+};
+// Those of `engine` at `now`. `got` is 0 where no engine took time, or where the picture is older than 10 s:
+// an owner without work publishes none.
+device_parts part_of(const owner_picture& p, engine_id engine, core::time_point now) noexcept;
 
 class board {
  public:

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "actors/board.h"
+#include "actors/device_meter.h"
 #include "actors/host.h"
 #include "actors/model_place.h"
 #include "actors/pace_meter.h"
 #include "core/engine.h"
+#include "core/schedule/shares.h"
 
 namespace weir::actors {
 
@@ -24,7 +26,10 @@ struct engine_place {
   bool threw = false;  // a step of the engine threw: nobody knows its state
   model_spec spec;     // what it was made from, and is made from again
   std::shared_ptr<const model_place> served;  // never null
+  std::uint32_t max_batch = 1;                // sequences that run at once
   pace_meter pace;
+  core::share_account share;  // of the device's time
+  device_meter used;
   core::engine_totals past_totals;  // of the engines before this one
   core::engine_measures past_measures;
 
@@ -38,9 +43,15 @@ struct engine_place {
     threw = false;
   }
 
+  // Whether it has something to do, now or later. Jobs that all are paused are nothing to do.
+  bool works(core::time_point now) const noexcept {
+    return engine && !engine->idle() && (!rests || due <= now);
+  }
+
   engine_picture look() const {
     engine_picture p;
     p.engine = served->engine;
+    p.share = share.weight();
     static_cast<core::engine_totals&>(p.counts) = past_totals;
     p.measures = past_measures;
     if (!engine) return p;
@@ -52,7 +63,7 @@ struct engine_place {
 
   // If jobs wait although the batch is not full, they lack pages, so there are only as many places as
   // running jobs.
-  void note_pace(core::time_point now, const core::step_report& r, std::uint32_t max_batch) {
+  void note_pace(core::time_point now, const core::step_report& r) {
     pace.add(now, r);
     const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
     served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s(), r.returning});

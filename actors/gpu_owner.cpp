@@ -70,8 +70,8 @@ class owner {
     return true;
   }
 
-  // Every engine that has something due takes one step. An engine that throws is in no known state: its jobs
-  // end, and its device is treated as one that failed.
+  // One of the engines that have something due takes a step. An engine that throws is in no known state: its
+  // jobs end, and its device is treated as one that failed.
   void step() noexcept {
     if (core::contained(*shared_.seen, "the owner's step", [this] { step_engines(); })) return;
     if (stepping_) stepping_->threw = true;
@@ -81,26 +81,18 @@ class owner {
   void step_engines() {
     say_busy(true);
     stepping_ = nullptr;
-    for (auto& e : engines_) {
-      if (!e.engine || e.engine->idle() || e.due > time_.now()) continue;
-      if (e.rests) {
-        e.pace.wake(time_.now());
+    if (engine_place* const e = choose()) {
+      if (e->rests) {
+        e->pace.wake(time_.now());
         board_->beat(time_.now(), true);
       }
-      stepping_ = &e;
-      const auto done = e.engine->step();
+      e->engine->set_company(has_company(*e) ? options_->turn_time : core::duration::zero());
+      shares_.begin(e->share);
+      stepping_ = e;
+      const auto done = e->engine->step();
       stepping_ = nullptr;
-      e.due = done.wait_until;
-      e.rests = done.running + done.waiting == 0;
-      e.note_pace(time_.now(), done, options_->max_batch);
-      if (done.rows > 0) {
-        meter_.add(time_.now(), done.tokens, done.took);
-        board_->beat(time_.now(), true);
-      }
-      if (const auto fault = e.engine->fault()) {
-        device_failed(*fault);
-        break;
-      }
+      note(*e, done);
+      if (const auto fault = e->engine->fault()) device_failed(*fault);
     }
     if (options_->audit) check_books();
     outbox_.flush();
@@ -143,6 +135,44 @@ class owner {
   }
 
  private:
+  // The engine that steps next; null where none has anything due.
+  engine_place* choose() {
+    engine_place* first = nullptr;
+    const auto now = time_.now();
+    for (auto& e : engines_) {
+      const bool due = e.engine && !e.engine->idle() && e.due <= now;
+      shares_.look(e.share, due);
+      if (due && (!first || core::shares::before(e.share, first->share))) first = &e;
+    }
+    return first;
+  }
+
+  // Whether an engine beside `e` has something to do, now or later.
+  bool has_company(const engine_place& e) const {
+    const auto now = time_.now();
+    return std::ranges::any_of(engines_, [&](const auto& x) { return &x != &e && x.works(now); });
+  }
+
+  // Takes note of what a step of `e` did.
+  void note(engine_place& e, const core::step_report& done) {
+    const auto now = time_.now();
+    e.due = done.wait_until;
+    e.rests = done.running + done.waiting == 0;
+    e.note_pace(now, done);
+    shares_.charge(e.share, done.device_time, done.under_way);
+    if (done.rows == 0) return;
+    e.used.add(now, done.device_time);
+    meter_.add(now, done.tokens, done.took);
+    board_->beat(now, true);
+  }
+
+  void on(set_share& m) {
+    auto* const e = find(m.engine);
+    if (!e) return;
+    e->share.set_weight(m.weight);
+    e->spec.share = m.weight;
+  }
+
   void on(submit_job& m) {
     m.stream->out = &outbox_;
     if (rests()) board_->beat(time_.now(), true);
@@ -357,6 +387,8 @@ class owner {
     auto& e = engines_.emplace_back();
     e.engine = std::move(engine);
     e.spec = m.spec;
+    e.max_batch = config.max_batch;
+    e.share = core::share_account(m.spec.share.value_or(1));
     e.served = std::move(place);
     publish();
     m.answer(load_model::result(std::move(served)));
@@ -394,6 +426,7 @@ class owner {
     p->engines.reserve(engines_.size());
     for (const auto& e : engines_) {
       p->engines.push_back(e.look());
+      p->engines.back().used = e.used.lately(p->at);
       if (!e.engine) continue;
       listed_.clear();
       e.engine->list(listed_);
@@ -426,6 +459,7 @@ class owner {
   std::unique_ptr<timekeeper::timer> timer_, load_timer_;
   outbox outbox_{*shared_.cancel_to_release};
   std::vector<engine_place> engines_;  // in the order of their loads
+  core::shares shares_;                // whose turn it is
   engine_place* stepping_ = nullptr;   // whose step is under way, or has thrown
   std::vector<waiting_load> loads_;
   restart_plan plan_;
@@ -506,5 +540,7 @@ void gpu_owner::close(engine_id engine, executor ex, std::function<void(core::en
                                                        core::engine_totals totals) { done(totals); }),
       engine);
 }
+
+void gpu_owner::set_share(engine_id engine, double weight) { mail_.tell(actors::set_share(engine, weight)); }
 
 }  // namespace weir::actors

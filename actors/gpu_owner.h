@@ -1,9 +1,12 @@
 // gpu_owner.h — the actor that owns a device: its memory, its engines and every sequence on it.
 //
 // The owner alone steps the engines of the device. The owner runs on a thread of its own; in a simulation, on
-// the executor that the owner is given. Its loop reads the mailbox, steps every engine that has work, wakes
+// the executor that the owner is given. Its loop reads the mailbox, steps an engine that has work, wakes
 // the shards that have new tokens, publishes its state to the board, and repeats. Models are loaded and
 // destroyed on another thread (loader.h), and the owner adopts an engine that is ready.
+//
+// Where several engines have something due, the device's time is divided among them by their weights
+// (core/schedule/shares.h): after each step the owner chooses anew which engine steps.
 //
 // Thread safety: as host. The destructor waits for the owner's thread if it has its own.
 #pragma once
@@ -64,6 +67,7 @@ class gpu_owner final : public host {
   const std::string& device() const noexcept override { return device_; }
   void open(model_spec spec, model_progress progress, executor ex, std::function<void(opened)> done) override;
   void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) override;
+  void set_share(engine_id engine, double weight) override;
   const board& published() const noexcept override { return *board_; }
 
  private:

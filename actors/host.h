@@ -13,6 +13,7 @@
 #include "actors/job_stream.h"
 #include "actors/served_model.h"
 #include "core/error.h"
+#include "core/model_limits.h"
 
 namespace weir::actors {
 
@@ -25,6 +26,9 @@ struct model_spec {
   std::optional<std::uint32_t> pages = {};
   // Most tokens of a sequence that it serves; 0: all that it has; nullopt: as owner_options says.
   std::optional<std::uint32_t> context = {};
+  // Its weight among the models of a device (core/schedule/shares.h); nullopt: 1.
+  std::optional<double> share = {};
+  core::model_limits limits = {};  // narrower than those of owner_options
 };
 
 // Progress of a load, in bytes. Called on the thread that loads.
@@ -50,6 +54,10 @@ class host {
   // jobs that reach it later. Once the memory is free, `done` is posted to `ex` with what the engine counted.
   // A host that has no such engine answers with zeros.
   virtual void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) = 0;
+
+  // Sets the weight of an engine among those of the host, from its next step on; no effect where the host has
+  // no such engine. REQUIRES: core::is_weight(weight)
+  virtual void set_share(engine_id engine, double weight) = 0;
 
   // What the host publishes; lives as long as the host.
   virtual const board& published() const noexcept = 0;

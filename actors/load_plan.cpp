@@ -23,6 +23,14 @@ std::vector<load_step> plan_loads(const std::vector<model_spec>& models, std::ui
 
 model_spec spec_of(const load_order& o, const known_model* there) {
   model_spec out = there && o.spec.source.empty() ? there->spec : o.spec;
+  if (o.spec.share)
+    out.share = o.spec.share;
+  else if (there)
+    out.share = there->spec.share;
+  if (!o.spec.limits.none())
+    out.limits = o.spec.limits;
+  else if (there)
+    out.limits = there->spec.limits;
   out.pages.reset();
   if (o.kv_tokens) out.pages = static_cast<std::uint32_t>(core::pages_for(*o.kv_tokens));
   return out;

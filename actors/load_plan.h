@@ -30,7 +30,8 @@ std::vector<load_step> plan_loads(const std::vector<model_spec>& models, std::ui
                                   std::size_t hosts);
 
 // What an order loads: its own source or, where it names none, that of `there`, the model that has its name;
-// null: no model has.
+// null: no model has. So it is with the weight and the
+// limits.
 model_spec spec_of(const load_order& o, const known_model* there);
 
 // The loads of a model, a copy on each of these hosts.

@@ -48,7 +48,7 @@ loaded load_now(const owner_options& o, const loader::surroundings& s, const mod
       if (backend->do_give_way) backend->do_give_way(backend->self, s.busy.get());
     }
     try {
-      out = open_model(spec, o, backend, progress);
+      out = open_model(spec, o, backend, progress, [&time = s.time](core::duration d) { time.spend(d); });
       if (out) make_engine(**out, s.time, s.masks);
     } catch (const std::bad_alloc&) {
       out = core::make_error(core::errc::does_not_fit, "{}: out of memory", spec.source);

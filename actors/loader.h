@@ -17,6 +17,7 @@
 
 #include "actors/open_model.h"
 #include "actors/runtime/exclusive_thread.h"
+#include "actors/timekeeper.h"
 #include "core/incidents.h"
 
 namespace weir::actors {
@@ -29,7 +30,7 @@ class loader {
  public:
   // What engines need of their owner.
   struct surroundings {
-    const core::clock& time;  // must outlive the loader and its engines
+    const timekeeper& time;  // must outlive the loader and its engines
     std::shared_ptr<core::grammar::mask_helpers> masks;
     std::shared_ptr<core::incidents> seen;
     // Whether the owner's engines have work; a load gives way to it. Never null.

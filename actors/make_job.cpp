@@ -309,6 +309,9 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
   constexpr double most = std::numeric_limits<std::uint32_t>::max();
   j.max_tokens = m.max_tokens_default;
   if (auto ok = take("max_tokens", {1, most}, r.max_tokens, j.max_tokens); !ok) return ok;
+  if (m.max_tokens && j.max_tokens > *m.max_tokens)
+    return bad_param("max_tokens", "max_tokens must be at most {} with this model, not {}", *m.max_tokens,
+                     j.max_tokens);
   if (auto ok = take("min_tokens", {0, most}, r.min_tokens, j.min_tokens); !ok) return ok;
   if (auto ok = take("max_repeats", {2, 1000}, r.max_repeats, j.max_repeats); !ok) return ok;
   if (j.min_tokens > j.max_tokens)

@@ -88,8 +88,11 @@ planned_device assume_device(std::string name, std::uint64_t total, const owner_
   return d;
 }
 
-core::result<core::model_needs> needs_of(const model_spec& spec, const owner_options& o,
+core::result<core::model_needs> needs_of(const model_spec& spec, const owner_options& all,
                                          const planned_device& on) {
+  const auto own = options_for(spec, all);
+  if (!own) return own.error();
+  const owner_options& o = *own;
   core::model_needs out;
   out.name = spec.name;
   if (!on.sizes) {

@@ -66,10 +66,17 @@ struct close_engine {
   close_engine(engine_id e, reply<result> a) : engine(e), answer(std::move(a)) {}
 };
 
+// Sets the weight of an engine among those of the device.
+struct set_share {
+  engine_id engine;
+  double weight;
+  set_share(engine_id e, double w) : engine(e), weight(w) {}
+};
+
 // Timer message: the time has come for a step, for a load or for another start of the device.
 struct time_came {};
 
-using owner_msg =
-    std::variant<submit_job, cancel_job, pause_job, load_model, load_ended, close_engine, time_came>;
+using owner_msg = std::variant<submit_job, cancel_job, pause_job, load_model, load_ended, close_engine,
+                               set_share, time_came>;
 
 }  // namespace weir::actors

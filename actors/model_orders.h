@@ -44,6 +44,11 @@ struct model_status {
   std::uint32_t context = 0;              // most tokens of a sequence; 0: not known yet
   std::uint64_t kv_tokens = 0;            // of its page pools; 0: not known yet
   std::optional<double> last_used_s;      // seconds since its last job came or ended; nullopt: it had none
+  core::model_limits limits;              // of its own
+  double share = 1;                       // its weight among the models of a device
+  // Parts of the time of its devices, 0 to 1: what its weight asks for among the models that are loaded
+  // there, and what it got of the time that all of them took in the last 10 s. 0 where it is not loaded.
+  double share_asked = 0, share_got = 0;
   std::string reason;                     // why the last load failed; empty: it did not
   // Of all loads since the name came: those that ended well, those that failed, and how long the last one
   // that ended well took; nullopt: none has.
@@ -77,6 +82,12 @@ struct unload_order {
   // Jobs that still run after this time end with the error `unavailable`; nullopt: --drain-s.
   std::optional<std::chrono::nanoseconds> drain;
   bool forget = false;  // the name is unknown afterwards
+};
+
+// The weight of a model among those of its devices, from now on and for its later loads.
+struct share_order {
+  std::string name;
+  double weight = 1;  // core::is_weight()
 };
 
 // One model comes when others have gone. Jobs of those that go run to their ends: a job that takes longer

@@ -39,6 +39,7 @@ class model_registry::mind : public model_steps {
     if (auto* l = std::get_if<asked<load_order>>(&o.what)) co_await run(self, *l);
     if (auto* u = std::get_if<asked<unload_order>>(&o.what)) co_await run(self, *u);
     if (auto* s = std::get_if<asked<swap_order>>(&o.what)) co_await run(self, *s);
+    if (auto* s = std::get_if<asked<share_order>>(&o.what)) run(*s);
   }
 
  private:
@@ -185,6 +186,22 @@ class model_registry::mind : public model_steps {
     co_await exchange(self, a, out, **in, std::move(spec), std::move(*on));
   }
 
+  void run(asked<share_order>& a) {
+    auto* const e = find(a.what.name);
+    if (!e) {
+      auto why =
+          core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(a.what.name));
+      return answer(a.ex, a.to.begun, fault_of(std::move(why)));
+    }
+    e->spec.share = a.what.weight;
+    if (e->served)
+      for (std::size_t i = 0; i < e->hosts.size(); ++i)
+        p_.hosts[e->hosts[i]]->set_share(e->served->places[i]->engine, a.what.weight);
+    publish();
+    answer(a.ex, a.to.begun, status(*e));
+    answer(a.ex, a.to.done, status(*e));
+  }
+
   // Promises a model's memory and loads it.
   asio::awaitable<std::optional<core::error>> come_up(self_type& self, entry& e,
                                                       std::vector<std::size_t> on) {
@@ -272,6 +289,9 @@ void model_registry::unload(unload_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
 }
 void model_registry::swap(swap_order o, executor ex, order_replies to) {
+  send(mail_, std::move(o), ex, std::move(to));
+}
+void model_registry::share(share_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
 }
 

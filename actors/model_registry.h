@@ -6,6 +6,7 @@
 //   load    memory is promised, each host opens its engine, the model is ready
 //   unload  the admission closes, jobs run to their ends, engines are closed, memory is given back
 //   swap    the same for those that go, then the load; where it fails, those that went are loaded again
+//   share   the hosts of the model are told its weight
 //
 // An order that comes meanwhile is refused as busy. Jobs of other models never wait for an order: hosts load
 // and close beside their steps, and the registry has no thread that does anything else but wait.
@@ -65,6 +66,7 @@ class model_registry {
   void load(load_order o, executor ex, order_replies to);
   void unload(unload_order o, executor ex, order_replies to);
   void swap(swap_order o, executor ex, order_replies to);
+  void share(share_order o, executor ex, order_replies to);
 
  private:
   class mind;

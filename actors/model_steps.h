@@ -48,8 +48,8 @@ struct files_read {
 struct time_passed {};
 
 struct order {
-  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, opened, closed, files_read,
-               time_passed>
+  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<share_order>, opened,
+               closed, files_read, time_passed>
       what;
   template <class T>
   explicit order(T t) : what(std::move(t)) {}

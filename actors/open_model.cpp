@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 #include <random>
-#include <thread>
 
 #include "actors/gpu_owner.h"
 #include "core/model/load/model_path.h"
@@ -78,7 +77,8 @@ core::result<std::shared_ptr<const core::chat_template>> chat_of_files(const mod
   return given_chat(*o.chat_template, std::move(*tokens));
 }
 
-core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, const owner_options& o) {
+core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, const owner_options& o,
+                                                    std::function<void(core::duration)> spend) {
   const auto sim = sim_shape(spec, o);
   if (!sim) return sim.error();
   if (sim->load_fault)
@@ -91,8 +91,7 @@ core::result<std::unique_ptr<ready_model>> open_sim(const model_spec& spec, cons
   }
   auto m = std::make_unique<ready_model>();
   m->served->tokenizer = script ? core::make_byte_tokenizer() : core::make_sim_tokenizer();
-  m->weights = core::make_sim_model(
-      *sim, [](core::duration d) { std::this_thread::sleep_for(d); }, std::move(script));
+  m->weights = core::make_sim_model(*sim, std::move(spend), std::move(script));
   m->served->chat = chat_without_files(o);
   return m;
 }
@@ -258,6 +257,26 @@ core::result<core::sim_spec> sim_shape(const model_spec& spec, const owner_optio
   return core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
 }
 
+core::result<owner_options> options_for(const model_spec& spec, const owner_options& o) {
+  owner_options out = o;
+  std::optional<core::error> wide;
+  const auto narrow = [&](std::string_view name, const std::optional<std::uint64_t>& limit, auto& of) {
+    if (!limit) return;
+    if (*limit > of && !wide)
+      wide = core::bad_param("limits", "{}: the limit {} is {}, and the server's is {}", spec.name, name,
+                             *limit, of);
+    of = static_cast<std::remove_reference_t<decltype(of)>>(*limit);
+  };
+  narrow("batch", spec.limits.batch, out.max_batch);
+  narrow("queue", spec.limits.queue, out.queue);
+  narrow("queue_tokens", spec.limits.queue_tokens, out.queue_tokens);
+  if (wide) return *wide;
+  if (spec.limits.kv_tokens) out.kv_tokens = *spec.limits.kv_tokens;
+  if (const auto& most = spec.limits.max_tokens)
+    out.max_tokens_default = static_cast<std::uint32_t>(std::min<std::uint64_t>(*most, o.max_tokens_default));
+  return out;
+}
+
 core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::uint32_t context,
                          std::vector<core::page_group> groups) {
   core::pool_needs p;
@@ -277,14 +296,18 @@ std::string name_of_source(const std::string& source) {
   return last.ends_with(".gguf") ? last.substr(0, last.size() - 5) : last;
 }
 
-core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& o,
+core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& all,
                                                       std::shared_ptr<const kernels::backend> backend,
-                                                      const model_progress& progress) {
+                                                      const model_progress& progress,
+                                                      std::function<void(core::duration)> spend) {
+  const auto own = options_for(spec, all);
+  if (!own) return own.error();
+  const owner_options& o = *own;
   const auto memory = [&] {
     return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{};
   };
   const auto before = memory();
-  auto opened = o.device == "sim" ? open_sim(spec, o)
+  auto opened = o.device == "sim" ? open_sim(spec, o, std::move(spend))
                 : is_random(spec) ? open_random(spec, o, backend)
                                   : open_files(spec, o, backend, progress);
   if (!opened) return opened;
@@ -330,6 +353,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   served.info = info;
   served.context = place.context;
   describe(served, spec, o);
+  if (spec.limits.max_tokens) served.max_tokens = static_cast<std::uint32_t>(*spec.limits.max_tokens);
   return opened;
 }
 

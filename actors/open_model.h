@@ -2,6 +2,7 @@
 // ready for an engine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,16 +46,22 @@ std::uint32_t asked_context(const model_spec& spec, const owner_options& o);
 core::pool_needs pool_of(const model_spec& spec, const owner_options& o, std::uint32_t context,
                          std::vector<core::page_group> groups);
 
+// The options as they are for one model: with its limits. Error: invalid_param about `limits`, where a limit
+// is wider than that of the options.
+core::result<owner_options> options_for(const model_spec& spec, const owner_options& o);
+
 // Sets how many prompt rows a step may carry beside streams, as --slo and --prefill-ms say. `own_device`: the
 // model does not share the host's processors.
 void set_slices(core::engine_config& c, const owner_options& o, bool own_device);
 
-// Loads a model, allocates its pages and warms it up. `backend`, which the model keeps, is used by no other
+// Loads a model, allocates its pages and warms it up. `spend` lets the time of a simulated model's step pass.
+// `backend`, which the model keeps, is used by no other
 // thread meanwhile, and is null for the simulated device. Errors name the file and field, or the option, that
 // is wrong; does_not_fit where memory is short.
 core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& o,
                                                       std::shared_ptr<const kernels::backend> backend,
-                                                      const model_progress& progress);
+                                                      const model_progress& progress,
+                                                      std::function<void(core::duration)> spend = {});
 
 // A model without its weights: all that requests need of it. It has neither a place nor constraints yet.
 // Errors as open_model(), but for those of weights and memory.

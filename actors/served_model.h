@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct served_model {
   core::sampling_params defaults;        // from generation_config.json
   std::vector<std::string> notes;        // for the log, as core::loaded_model
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
+  std::optional<std::uint32_t>
+      max_tokens;                        // most that a request may set; nullopt: no limit of the model's own
   std::int64_t created_s = 0;            // Unix time of its load, in s
   // What OpenAI's API calls system_fingerprint: the same for all answers of one load of the model, and
   // another one after each load, since the weights, the device or the program may have changed.

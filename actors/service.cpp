@@ -377,6 +377,10 @@ std::vector<model_figures> service::figures() const {
     }
     f.ended = m->ended->look();
     f.predicted_wait = predicted_wait(*m) + text_wait;
+    f.share = known.spec.share.value_or(1);
+    const auto parts = p_->parts_of(known);
+    f.share_asked = parts.asked;
+    f.share_got = parts.got;
     all.push_back(std::move(f));
   }
   return all;

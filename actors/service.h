@@ -54,6 +54,8 @@ struct model_figures {
   ended_jobs::counts ended;         // jobs that ended, as their clients were told, by finish_reason
   std::vector<device_memory> memory;  // of its load, each device once
   core::duration predicted_wait{};  // of a new job, tokenising included (admission_control.h)
+  double share = 1;                 // its weight among the models of a device
+  double share_asked = 0, share_got = 0;  // as in model_status
 };
 
 // Statistics of all models together, from the same source.
@@ -154,6 +156,7 @@ class service {
   void load_model(load_order o, executor ex, order_replies to);
   void unload_model(unload_order o, executor ex, order_replies to);
   void swap_models(swap_order o, executor ex, order_replies to);
+  void share_model(share_order o, executor ex, order_replies to);
   // Whether the model would fit now, and how memory would be divided: the JSON of `weir plan`. Changes
   // nothing. `in` may come when the models of `out` have gone.
   void plan_model(load_order in, std::vector<std::string> out, executor ex,

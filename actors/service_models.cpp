@@ -36,7 +36,12 @@ model_status service::parts::status_of(const known_model& m) const {
   }
   if (const auto at = m.ended->last())
     s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
+  s.share = m.spec.share.value_or(1);
+  s.limits = m.spec.limits;
   if (!m.served) return s;
+  const auto parts = parts_of(m);
+  s.share_asked = parts.asked;
+  s.share_got = parts.got;
   s.context = m.served->context;
   for (std::size_t i = 0; i < m.hosts.size(); ++i) {
     const model_place& place = *m.served->places[i];
@@ -50,6 +55,19 @@ model_status service::parts::status_of(const known_model& m) const {
     if (jobs > 0) s.last_used_s = 0;
   }
   return s;
+}
+
+device_parts service::parts::parts_of(const known_model& m) const {
+  device_parts sum;
+  const auto now = time.now();
+  for (std::size_t i = 0; i < m.hosts.size(); ++i) {
+    const auto one = part_of(*hosts[m.hosts[i]]->published().look(), m.served->places[i]->engine, now);
+    sum.asked += one.asked;
+    sum.got += one.got;
+  }
+  if (m.hosts.empty()) return sum;
+  const auto places = static_cast<double>(m.hosts.size());
+  return {sum.asked / places, sum.got / places};
 }
 
 std::optional<load_state> service::loading() const {
@@ -74,6 +92,10 @@ void service::unload_model(unload_order o, executor ex, order_replies to) {
 
 void service::swap_models(swap_order o, executor ex, order_replies to) {
   p_->models.swap(std::move(o), std::move(ex), std::move(to));
+}
+
+void service::share_model(share_order o, executor ex, order_replies to) {
+  p_->models.share(std::move(o), std::move(ex), std::move(to));
 }
 
 core::result<std::vector<load_step>> service::parts::steps_for(const load_order& o,

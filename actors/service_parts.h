@@ -36,6 +36,8 @@ struct service::parts {
   core::result<std::vector<load_step>> steps_for(const load_order& o,
                                                  const std::vector<std::string>& out) const;
   model_status status_of(const known_model& m) const;
+  // Of the devices of a model's places, on average. REQUIRES: m.served
+  device_parts parts_of(const known_model& m) const;
   std::vector<board::picture> pictures() const;  // of all hosts
   // Fills in the state of live jobs from the pictures that their hosts published.
   void look(std::vector<job_view>& views) const;

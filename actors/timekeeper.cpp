@@ -1,6 +1,7 @@
 #include "actors/timekeeper.h"
 
 #include <boost/asio/steady_timer.hpp>
+#include <thread>
 
 namespace weir::actors {
 namespace {
@@ -31,5 +32,7 @@ std::unique_ptr<timekeeper::timer> system_time::make_timer(boost::asio::any_io_e
                                                          std::function<void()> ring) const {
   return std::make_unique<system_timer>(std::move(where), std::move(ring));
 }
+
+void system_time::spend(core::duration d) const { std::this_thread::sleep_for(d); }
 
 }  // namespace weir::actors

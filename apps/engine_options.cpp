@@ -9,6 +9,7 @@
 #include "actors/models_dir.h"
 #include "actors/open_model.h"
 #include "core/model/load.h"
+#include "core/schedule/shares.h"
 #include "core/text/read_file.h"
 #include "core/text/template/template.h"
 
@@ -214,6 +215,51 @@ core::result<> set_aliases(actors::service_options& o, const std::vector<std::st
   for (const auto& [name, model] : o.aliases)
     if (o.aliases.contains(model))
       return bad_param("alias", "--alias {}={}: '{}' is an alias itself", name, model, model);
+  return {};
+}
+
+core::result<> set_shares(actors::service_options& o, const std::vector<std::string>& shares) {
+  std::set<std::string> named;
+  for (const auto& text : shares) {
+    const auto equals = text.rfind('=');
+    const auto weight = equals == text.npos ? std::nullopt : core::parse_weight(text.substr(equals + 1));
+    if (!weight || equals == 0)
+      return bad_param("share", "--share {}: NAME=WEIGHT is wanted, a weight of {} to {}", text,
+                       core::least_weight, core::most_weight);
+    const std::string name = text.substr(0, equals);
+    if (!named.insert(name).second)
+      return bad_param("share", "--share {}: another one is for the same model", text);
+    bool found = false;
+    for (auto* models : {&o.models, &o.known_models})
+      for (auto& m : *models)
+        if (m.name == name) m.share = weight, found = true;
+    if (!found) return bad_param("share", "--share {}: no model is called '{}'", text, name);
+  }
+  return {};
+}
+
+core::result<> set_limits(actors::service_options& o, const std::vector<std::string>& limits) {
+  std::set<std::string> named;
+  for (const auto& text : limits) {
+    const auto equals = text.rfind('=');
+    if (equals == text.npos || equals == 0)
+      return bad_param("limit", "--limit {}: NAME=LIMIT:N,LIMIT:N is wanted", text);
+    const std::string name = text.substr(0, equals);
+    const auto asked = core::parse_limits(text.substr(equals + 1), "limit");
+    if (!asked) return bad_param("limit", "--{}", asked.error().message);
+    if (!named.insert(name).second)
+      return bad_param("limit", "--limit {}: another one is for the same model", text);
+    bool found = false;
+    for (auto* models : {&o.models, &o.known_models})
+      for (auto& m : *models) {
+        if (m.name != name) continue;
+        m.limits = *asked;
+        found = true;
+        if (const auto own = actors::options_for(m, o.owner); !own)
+          return bad_param("limit", "--limit {}", own.error().message);
+      }
+    if (!found) return bad_param("limit", "--limit {}: no model is called '{}'", text, name);
+  }
   return {};
 }
 

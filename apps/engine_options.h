@@ -26,6 +26,12 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
 // model's or an alias already.
 core::result<> set_aliases(actors::service_options& o, const std::vector<std::string>& aliases);
 
+// Sets the weights of models, from texts NAME=WEIGHT, and their limits, from texts NAME=LIMIT:N,LIMIT:N.
+// Errors: another form, a number out of its range, a name that is no model's or is there twice, a limit that
+// is wider than the options'.
+core::result<> set_shares(actors::service_options& o, const std::vector<std::string>& shares);
+core::result<> set_limits(actors::service_options& o, const std::vector<std::string>& limits);
+
 // Sets how many copies of each model are served. Simulated devices are as many as it takes. Error: there are
 // fewer devices than copies.
 core::result<> set_copies(actors::service_options& o, std::uint32_t copies);

@@ -1,4 +1,4 @@
-// `weir models`: lists, loads, unloads and swaps the models of a running server.
+// `weir models`: lists, loads, unloads and swaps the models of a running server, and sets their shares.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <boost/json/parse.hpp>
@@ -12,6 +12,7 @@
 #include "apps/http_talk.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "core/schedule/shares.h"
 #include "core/size_text.h"
 #include "core/visible.h"
 
@@ -25,7 +26,7 @@ struct models_options {
   std::string name, source;
   std::vector<std::string> device, out;
   std::optional<std::uint64_t> kv_tokens;
-  std::optional<double> drain_s;
+  std::optional<double> drain_s, share;
   bool json = false;
 };
 
@@ -146,6 +147,7 @@ json::object model_of(const models_options& o) {
   if (!o.source.empty()) m["source"] = o.source;
   if (!o.device.empty()) m["device"] = json::value_from(o.device);
   if (o.kv_tokens) m["kv_tokens"] = *o.kv_tokens;
+  if (o.share) m["share"] = *o.share;
   return m;
 }
 
@@ -182,6 +184,11 @@ int run_unload(const models_options& o) {
   return order(o, "/v1/admin/models/" + escaped(o.name), body);
 }
 
+int run_share(const models_options& o) {
+  const json::object body{{"share", *o.share}};
+  return order(o, "/v1/admin/models/" + escaped(o.name), body);
+}
+
 int run_swap(const models_options& o) {
   json::object body{{"out", json::value_from(o.out)}, {"in", model_of(o)}};
   if (o.drain_s) body["drain_s"] = *o.drain_s;
@@ -204,6 +211,8 @@ void add_model(CLI::App& app, models_options& o) {
   app.add_option("--device", o.device, "a place on each of these; none: the one with the fewest models")
       ->delimiter(',');
   app.add_option("--kv-tokens", o.kv_tokens, "KV memory, in tokens");
+  app.add_option("--share", o.share, "weight among the models of a device; none: the one that it had, or 1")
+      ->check(CLI::Range(core::least_weight, core::most_weight));
 }
 
 void add_drain(CLI::App& app, models_options& o) {
@@ -227,6 +236,11 @@ command add_models(CLI::App& app) {
   auto* away = add("unload", "unload a model once its jobs have ended", run_unload);
   away->add_option("name", o->name, "the model")->required();
   add_drain(*away, *o);
+  auto* part = add("share", "set the weight of a model among those of its device", run_share);
+  part->add_option("name", o->name, "the model")->required();
+  part->add_option("weight", o->share, "its weight; 1 is usual")
+      ->required()
+      ->check(CLI::Range(core::least_weight, core::most_weight));
   auto* other = add("swap", "load a model in the place of others", run_swap);
   add_model(*other, *o);
   other->add_option("--out", o->out, "the models that go")->required()->delimiter(',');

@@ -97,6 +97,7 @@ core::result<core::memory_plan> plan_of(const plan_options& p) {
   auto devices = p.gpu_memory.empty() ? measured_devices(*o) : assumed_devices(*o, named, *totals);
   if (!devices) return devices.error();
   if (const auto ok = set_copies(*o, p.server.replicas); !ok) return ok.error();
+  if (const auto ok = set_limits(*o, p.server.limit); !ok) return ok.error();
   while (devices->size() < o->devices.size()) devices->push_back(devices->back());  // copies of a sim
   if (!p.reserve.empty()) {
     const auto bytes = parse_bytes("reserve-vram", p.reserve);

@@ -28,7 +28,8 @@ int run(const serve_options& o) {
   auto parts = server_parts_of(o.server);
   if (!parts) return fail(parts.error());
   show_device(why_cpu);
-  for (const auto& ok : {set_copies(*service, o.server.replicas), set_aliases(*service, o.server.alias)})
+  for (const auto& ok : {set_copies(*service, o.server.replicas), set_aliases(*service, o.server.alias),
+                         set_shares(*service, o.server.share), set_limits(*service, o.server.limit)})
     if (!ok) return fail(ok.error());
   if (const auto ok = plan_before_load(*service); !ok) return fail(ok.error());
   return serve_until_signal(o.server, std::move(*service), std::move(*parts));

@@ -36,6 +36,7 @@ struct device_settings {
   std::uint64_t grammar_cache_bytes = 256 << 20;
   std::chrono::milliseconds prefill_time{0};
   std::chrono::milliseconds step_time{250};
+  std::chrono::milliseconds turn_time{20};
   std::uint32_t max_tokens_default = 4096;
 };
 
@@ -101,6 +102,7 @@ struct server_settings : listener_settings {
   std::uint32_t io_threads = 1;
   std::uint32_t replicas = 1;
   std::vector<std::string> preset;
+  std::vector<std::string> share, limit;
   queue_settings queue;
   std::string api_key_file;
   std::string token_secret_file;
@@ -207,6 +209,9 @@ void visit_settings(device_settings& s, V&& v) {
           "ms", 0, 0, "auto"},
          s.prefill_time);
   memory({"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_time);
+  memory({"turn-ms", "longest step with a slice of a prompt while another model has work on the device", "ms",
+          1, 60000},
+         s.turn_time);
   models({"max-seq-len", "longest sequence of any model, prompt and answer; 0 = the model's own", "tokens", 0,
           1 << 24},
          s.max_seq_len);
@@ -347,6 +352,18 @@ void visit_settings(server_settings& s, V&& v) {
                         s.models_dir);
   in_group("Models", v)(
       {"alias", "another name for a model, by which clients may call it; repeatable", "NAME=MODEL"}, s.alias);
+  in_group("Models", v)(
+      {"share",
+       "weight of the model of that name where several have work on one device: their parts of its time "
+       "are as their weights, 1 where none is given; 0.001 to 1000; repeatable",
+       "NAME=WEIGHT"},
+      s.share);
+  in_group("Models", v)(
+      {"limit",
+       "limits of the model of that name, narrower than the server's: batch, queue, queue_tokens, kv_tokens "
+       "and max_tokens, the longest answer; repeatable",
+       "NAME=LIMIT:N,..."},
+      s.limit);
   in_group("Models", v)({"preset",
                          "sampling fields under a name, which requests take by `preset`: the file is an "
                          "object of a request's sampling fields; repeatable",

@@ -94,6 +94,11 @@ step_report engine::step() {
   return ahead ? s_->overlapped_step() : s_->plain_step();
 }
 
+void engine::set_company(duration turn) noexcept {
+  s_->plan.set_company(turn);
+  s_->device->set_company(turn > duration::zero());
+}
+
 step_report engine::state::plain_step() {
   begin();
   expire();
@@ -101,7 +106,7 @@ step_report engine::state::plain_step() {
   const bool busy = !work.empty();
   if (auto step = launch(work)) sample(*std::move(step), work);
   deliver();
-  report.took = time.now() - now;
+  report.took = report.device_time = time.now() - now;
   return close_step(busy);
 }
 
@@ -227,7 +232,7 @@ void engine::state::sample(in_flight step, const batch& work) {
     if (auto done = device->sample(step.draws, step.results); !done) return fail_all(done.error());
   }
   const time_point at = time.now();
-  plan.observe(step.load, at - now);
+  plan.observe(step.load, at - now, at - now);
   accept_draws(std::move(step), at);
 }
 
@@ -387,6 +392,8 @@ void engine::state::deliver() {
 step_report engine::state::close_step(bool busy) {
   if (report.rows > 0) {
     ++totals.steps;
+    device_ns += static_cast<std::uint64_t>(report.device_time.count());
+    totals.device_us = device_ns / 1000;
     measures.step_time.add(report.took);
     measures.step_tokens.add(report.rows);
   }

@@ -46,6 +46,7 @@
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/objective.h"
+#include "core/schedule/shares.h"
 #include "core/stop/token_table.h"
 
 namespace weir::core {
@@ -87,8 +88,8 @@ struct sequence_view {
 };
 
 // What one step did, for telemetry. In the overlapped loop a call of step() begins one step and completes the
-// one before it. There `rows`, `sequences`, `tokens`, `took` and `waited` belong to the completed step (rows
-// is 0 where there was none), and all other members to the begun step or to the call.
+// one before it. There `rows`, `sequences`, `tokens`, `took`, `device_time` and `waited` belong to the
+// completed step (rows is 0 where there was none), and all other members to the begun step or to the call.
 struct step_report {
   // rows, sequences: in the forward. tokens: sampled. finished: jobs that ended, with those that cancel()
   // ended since the last step. entered: sequences admitted to the batch.
@@ -101,6 +102,11 @@ struct step_report {
   // Plain loop: from the beginning of the step until it was delivered. Overlapped loop: until its tokens
   // came, from its beginning or from the end of the step before it, whichever was later.
   duration took{};
+  // How long the device computed: measured where set_company() asks for it and the model can tell, else as
+  // `took`.
+  duration device_time{};
+  // Overlapped loop: the kind of the step that was begun and is under way.
+  step_kind under_way = step_kind::none;
   duration waited{};  // overlapped loop: how long the host waited for the device
   // No step can do anything before this time, unless a message comes: the next due() of a paced model, the
   // next deadline, the end of a pause, or the next offer to a full sink. Time zero: step again at once if the
@@ -125,6 +131,7 @@ struct engine_totals {
   std::uint64_t went_back = 0;      // times that a sequence went back from a banned string
   std::uint64_t taken_back = 0;     // of `tokens`: taken back by that
   std::uint64_t forced_tokens = 0;  // of `tokens`: not drawn, because a constraint allowed nothing else
+  std::uint64_t device_us = 0;      // sum of step_report::device_time, in us
   // Jobs that ended by stop, length, repetition or timeout, by what they kept of engine_config::slo: its
   // ttft, its tpot, or both (slo_met). A job without a token kept neither, and one with job::spoken is left
   // out. 0 without an objective.
@@ -170,6 +177,7 @@ struct engine_counts : engine_totals {
     visit("", "continued", &c::continued);
     visit("", "steps", &c::steps);
     visit("", "tokens", &c::tokens);
+    visit("", "device_us", &c::device_us);
     visit("", "prompt_tokens", &c::prompt_tokens);
     visit("prefix", "hits", &c::prefix_hits);
     visit("prefix", "tokens", &c::cached_tokens);
@@ -269,6 +277,10 @@ class engine {
 
   // No job is unfinished, and no step is under way on the device.
   bool idle() const noexcept;
+
+  // Tells the engine whether other engines have work on the device: their longest wait for a step with prompt
+  // rows, which bounds such steps; zero: none has work. To be called between steps.
+  void set_company(duration turn) noexcept;
 
   // Makes one step. A failure of the device sets fault() and ends all jobs, but those of an engine with
   // keep_jobs; from then on steps only deliver tokens and end jobs whose deadline has passed.

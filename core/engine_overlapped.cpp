@@ -22,6 +22,7 @@ step_report engine::state::overlapped_step() {
     list_scored(work);
     list_draws(*next, work);
     under_way = std::move(next);
+    report.under_way = under_way->load.prompt_rows > 0 ? step_kind::prompt : step_kind::decode;
   }
   deliver();
   // score() waits for the forward, and is therefore called after the delivery.
@@ -44,12 +45,14 @@ void engine::state::collect() {
   step.results.assign(step.draws.size(), {});
   const time_point asked = time.now();
   const auto done = device->collect(step.results);
+  const auto measured = device->device_time();
   const time_point at = time.now();
   if (!done) return fail_all(done.error());
   report.waited = at - asked;
   report.took = at - std::max(step.begun, landed);
+  report.device_time = measured.value_or(report.took);
   landed = at;
-  plan.observe(step.load, report.took);
+  plan.observe(step.load, report.device_time, report.took);
   accept_draws(std::move(step), at);
 }
 

@@ -172,6 +172,7 @@ struct engine::state {
   // that has ended.
   time_point earliest_deadline = time_point::max();
   engine_totals totals;
+  std::uint64_t device_ns = 0;  // totals.device_us, in ns
   engine_measures measures;
   std::uint32_t bad_endings = 0;  // see engine::bad_endings()
   step_report report;             // of the current step, with the jobs that cancel() ended since the last one

@@ -202,6 +202,15 @@ class decoder {
   // REQUIRES: out.size() is the number of those draws
   virtual bool collect(std::span<decoder_result> out) = 0;
 
+  // Whether other decoders have work on the device. From the next forward() on the device then computes the
+  // steps of these decoders one after the other, in the order in which they were begun, and measures them.
+  // REQUIRES: all decoders of the device are used by one thread.
+  virtual void set_company([[maybe_unused]] bool others) {}
+  // How long the device computed the step whose draws collect() took last, in ns; nullopt: not measured. The
+  // step is a forward() with the draws of the step before, where they began with it. Waits for the end of a
+  // step that had no draws.
+  virtual std::optional<double> device_ns() { return std::nullopt; }
+
   // Logprobs of draw `i` of the last collect(), in memory of the host. Valid until the next draw().
   // REQUIRES: that draw asked for them (draw_numbers::top_logprobs) and gave a token
   virtual const draw_logprobs& logprobs_of(std::uint32_t i) const = 0;

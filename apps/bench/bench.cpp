@@ -32,6 +32,7 @@ constexpr std::array benchmarks{
               bench::add_serve_bench},
     benchmark{"slo", "prompts beside streams: first tokens against gaps, by rows a step and with --slo",
               bench::add_slo},
+    benchmark{"shares", "two models on one device: each alone, and both by their weights", bench::add_shares},
 };
 
 }  // namespace

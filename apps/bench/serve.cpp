@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "actors/gpu_owner.h"
 #include "actors/open_model.h"
@@ -54,7 +55,8 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
     if (!made) return made.error();
     backend = std::move(*made);
   }
-  auto opened = actors::open_model(service->models.front(), service->owner, backend, {});
+  const auto spend = [](core::duration d) { std::this_thread::sleep_for(d); };
+  auto opened = actors::open_model(service->models.front(), service->owner, backend, {}, spend);
   if (!opened) return opened.error();
   const auto& model = *opened;
   core::system_clock time;

@@ -160,6 +160,15 @@ result<void> decoder_model::collect(std::span<drawn> out) {
   return draws_.collect(*whole_, out) ? result<void>() : device_state();
 }
 
+void decoder_model::set_company(bool others) {
+  if (whole_) whole_->set_company(others);
+}
+
+std::optional<duration> decoder_model::device_time() const {
+  const auto ns = whole_ ? whole_->device_ns() : std::nullopt;
+  return ns ? std::optional(duration(static_cast<std::int64_t>(*ns))) : std::nullopt;
+}
+
 result<void> decoder_model::sample(std::span<const draw> draws, std::span<drawn> out) {
   if (whole_) {
     if (auto begun = begin_draws(draws); !begun) return begun;

@@ -63,6 +63,8 @@ class decoder_model final : public model {
   result<void> begin_draws(std::span<const draw> draws) override;
   bool computing() const override;
   result<void> collect(std::span<drawn> out) override;
+  void set_company(bool others) override;
+  std::optional<duration> device_time() const override;
   const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override;
   std::span<const float> logits(std::uint32_t row) const override;
 

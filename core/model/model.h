@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -137,6 +138,14 @@ class model {
   virtual result<void> collect([[maybe_unused]] std::span<drawn> out) {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }
+
+  // Whether other models have work on the same device. From the next forward on the device then computes the
+  // steps of these models one after the other, in the order in which they were begun, and their times are
+  // measured. A model that is alone measures nothing.
+  virtual void set_company([[maybe_unused]] bool others) {}
+  // How long the device computed the step that collect() completed last; nullopt: it was not measured. Waits
+  // for the end of a step that had no draws.
+  virtual std::optional<duration> device_time() const { return std::nullopt; }
 
   // Logprobs of draw `i` of the latest sample() or collect(). Valid until the next sample() or begin_draws().
   // REQUIRES: that draw asked for them, and was no fault.

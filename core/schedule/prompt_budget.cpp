@@ -39,24 +39,25 @@ std::uint32_t prompt_budget::rows(std::uint32_t streams, std::span<const prompt_
   return granted_ = static_cast<std::uint32_t>(std::min<double>(most, targets_.rows));
 }
 
-void prompt_budget::observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration took) noexcept {
-  if (stream_rows == 0) return alone_.observe(0, prompt_rows, took);
-  beside_.observe(stream_rows, prompt_rows, took);
+void prompt_budget::observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration computed,
+                            duration took) noexcept {
+  if (stream_rows == 0) return alone_.observe(0, prompt_rows, computed);
+  beside_.observe(stream_rows, prompt_rows, computed);
   if (!targets_.slo.set()) return;
   const double tpot = ns(targets_.slo.tpot);
   ahead_ = std::clamp(ahead_ + earned_below * tpot - ns(took), -most_behind * tpot, most_ahead * tpot);
 }
 
 double prompt_budget::rows_alone() const noexcept {
-  if (targets_.alone <= duration::zero()) return targets_.rows;
+  if (alone() <= duration::zero()) return targets_.rows;
   const step_cost& cost = alone_.known() ? alone_ : beside_;
   if (!cost.known()) return first_slice;
-  return worthwhile(cost.rows_within(0, ns(targets_.alone)), 0);
+  return worthwhile(cost.rows_within(0, ns(alone())), 0);
 }
 
 double prompt_budget::rows_beside(std::uint32_t streams, std::size_t waiting) const noexcept {
   const bool shared = targets_.share > 0;
-  if (!shared && targets_.while_decoding <= duration::zero()) return targets_.rows;
+  if (!shared && while_decoding() <= duration::zero()) return targets_.rows;
   if (shared && !beside_.knows_streams(streams)) return 0;
   if (!beside_.known()) return first_slice;
   const double fit = beside_.rows_within(streams, longest_beside(streams, waiting));
@@ -64,7 +65,7 @@ double prompt_budget::rows_beside(std::uint32_t streams, std::size_t waiting) co
 }
 
 double prompt_budget::longest_beside(std::uint32_t streams, std::size_t waiting) const noexcept {
-  const double whole = ns(targets_.while_decoding) / (1 + beside_.spread());
+  const double whole = ns(while_decoding()) / (1 + beside_.spread());
   if (targets_.share <= 0) return whole;
   const auto prompts = static_cast<double>(waiting);
   const double crowd = std::max(
@@ -92,8 +93,7 @@ double prompt_budget::rows_for_objective(std::uint32_t streams,
 double prompt_budget::rows_within(std::uint32_t streams, double time) const noexcept {
   const double margin = std::clamp(spreads * beside_.spread(), least_margin, most_margin);
   double allowed = std::max(time / (1 + margin), (1 + least_share) * beside_.of(streams, 0));
-  if (targets_.while_decoding > duration::zero())
-    allowed = std::min(allowed, ns(targets_.while_decoding) / (1 + margin));
+  if (while_decoding() > duration::zero()) allowed = std::min(allowed, ns(while_decoding()) / (1 + margin));
   const double most =
       std::min<double>(targets_.rows, std::max<double>(first_slice, growth * beside_.widest()));
   return std::clamp(beside_.rows_within(streams, allowed), std::min<double>(smallest_slice, most), most);

@@ -37,9 +37,13 @@
 //      many rows is not measured in a step that is far too long.
 //   6. `while_decoding` bounds the step, whatever first tokens need.
 //
+// Company: while other engines have work on the device, `alone` and `while_decoding` are at most the turn
+// that set_company() names.
+//
 // Thread safety: the owner's thread only. Nothing allocates.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -70,6 +74,9 @@ class prompt_budget {
 
   explicit prompt_budget(const targets& t) : targets_(t) {}
 
+  // Longest step with prompt rows while other engines have work on the device; zero: none has.
+  void set_company(duration turn) noexcept { turn_ = turn; }
+
   // Most prompt rows of the next step. `streams`: sequences that decode in it. `prompts`: in the order in
   // which they are served.
   std::uint32_t rows(std::uint32_t streams, std::span<const prompt_demand> prompts) noexcept;
@@ -77,10 +84,23 @@ class prompt_budget {
   // Result of the latest rows().
   std::uint32_t granted() const noexcept { return granted_; }
 
-  // Learns from a finished step with these rows.
-  void observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration took) noexcept;
+  // Learns from a finished step with these rows. `computed`: how long the device computed it. `took`: the
+  // same with the time in which the device computed for other engines.
+  void observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration computed,
+               duration took) noexcept;
+  void observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration took) noexcept {
+    observe(stream_rows, prompt_rows, took, took);
+  }
 
  private:
+  // `longest` within the turn; zero: there is no bound.
+  duration bounded(duration longest) const noexcept {
+    if (turn_ <= duration::zero()) return longest;
+    return longest > duration::zero() ? std::min(longest, turn_) : turn_;
+  }
+  duration while_decoding() const noexcept { return bounded(targets_.while_decoding); }
+  duration alone() const noexcept { return bounded(targets_.alone); }
+
   // Prompt rows of a step without streams.
   double rows_alone() const noexcept;
   // Prompt rows of a step beside streams, without an objective.
@@ -99,6 +119,7 @@ class prompt_budget {
                 double most) const noexcept;
 
   const targets targets_;
+  duration turn_{};  // of set_company()
   // Of steps with streams, and of steps without. They are apart, because a device computes the rows of a long
   // slice at another price than those of a short one, and slices beside streams are short.
   step_cost beside_, alone_;

@@ -140,8 +140,12 @@ class scheduler {
   // plan, when its forward has been computed or has begun on a device that works in order.
   void computed(time_point now);
 
-  // Tells the budget how long a step with this load took.
-  void observe(const load& l, duration took) noexcept { budget_.observe(l.decode_rows, l.prompt_rows, took); }
+  // Tells the budget how long a step with this load took, as prompt_budget::observe().
+  void observe(const load& l, duration computed, duration took) noexcept {
+    budget_.observe(l.decode_rows, l.prompt_rows, computed, took);
+  }
+  // Bounds the prompt rows of steps, as prompt_budget::set_company().
+  void set_company(duration turn) noexcept { budget_.set_company(turn); }
 
   // Prompt rows that the budget allowed in the latest step with both prompt rows and decoding sequences.
   std::uint32_t prompt_share() const noexcept { return prompt_share_; }

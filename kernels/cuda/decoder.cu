@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/grown.h"
+#include "kernels/cuda/device/step_clock.h"
 #include "kernels/cuda/draws/draws.h"
 #include "kernels/cuda/experts/experts.h"
 #include "kernels/cuda/experts/route.h"
@@ -42,9 +43,16 @@ class cuda_decoder final : public decoder {
   }
   std::uint32_t prompt_rows() const noexcept override { return decoder_prompt_rows; }
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
-  bool forward(const decoder_step& step) override;
+  bool forward(const decoder_step& step) override {
+    d_.use();
+    clock_.begin();
+    const bool well = compute(step);
+    clock_.end();
+    return well;
+  }
   bool draw(std::span<const decoder_draw> draws) override {
     d_.use();
+    clock_.draw();
     return rows_here_.wait_taken() && draws_.begin(draws, logits_.as<float>(), s_.model.vocab);
   }
   bool computing() override {
@@ -55,10 +63,13 @@ class cuda_decoder final : public decoder {
     d_.use();
     return draws_.collect(out, logits_.as<float>(), s_.model.vocab);
   }
+  void set_company(bool others) override { clock_.set_company(others); }
+  std::optional<double> device_ns() override { return clock_.time(); }
   const draw_logprobs& logprobs_of(std::uint32_t i) const override { return draws_.logprobs_of(i); }
   bool read_logits(std::uint32_t row, float* to_host) override;
 
  private:
+  bool compute(const decoder_step& step);
   bool make_room(std::uint32_t rows, std::uint32_t logits);
   void fill_tables();
   void record(const rows_view& v, bool decoding);
@@ -115,6 +126,7 @@ class cuda_decoder final : public decoder {
   expert_places places_;  // in lists_
   step_rows rows_here_;
   draw_launcher draws_;
+  step_clock clock_;
   split_scratch split_;
   std::uint32_t rows_ = 0, logits_rows_ = 0;
   bool recording_ = false;  // a graph
@@ -152,7 +164,8 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       made_(d),
       shared_(d),
       rows_here_(d, heads_),
-      draws_(d) {
+      draws_(d),
+      clock_(d) {
   for (const layer_shape& l : s_.model.layers) apart_.push_back(has_branch(s_.model, l));
   make_room(least_rows, least_logits);
   d_.sync();
@@ -307,8 +320,7 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   return draw({&any, 1}) && collect({&drawn, 1});
 }
 
-bool cuda_decoder::forward(const decoder_step& step) {
-  d_.use();
+bool cuda_decoder::compute(const decoder_step& step) {
   const auto rows = static_cast<std::uint32_t>(step.tokens.size());
   // Only steps of decoding are replayed as graphs: each slice has one row, and each row wants logits.
   const bool decoding =

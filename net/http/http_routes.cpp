@@ -290,6 +290,25 @@ void append_keys(std::string& out, const key_counts& counts) {
   });
 }
 
+// What each model takes of its device, of those that the client may use.
+void append_models(std::string& out, const actors::service& s, const bearer& from) {
+  append_key(out, "models");
+  out += '[';
+  for (const auto& m : s.figures()) {
+    if (!from.allows_model(m.name)) continue;
+    append_object(out, [&] {
+      append_text(out, "name", m.name);
+      append_count(out, "share", m.share);
+      append_count(out, "share_asked", m.share_asked);
+      append_count(out, "share_got", m.share_got);
+      append_count(out, "device_us", m.engine.device_us);
+      append_count(out, "steps", m.engine.steps);
+      append_count(out, "tokens", m.engine.tokens);
+    });
+  }
+  out += ']';
+}
+
 // Totals for everybody; beside them what each key has used for an admin, and for all others their own jobs,
 // which the user of a token cannot list elsewhere.
 asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
@@ -299,6 +318,7 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
   std::string out;
   append_object(out, [&] {
     append_engine(out, h.server().service.stats());
+    append_models(out, h.server().service, from);
     append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
     if (const auto now = h.server().service.loading()) append_loading(out, *now);

@@ -21,6 +21,8 @@ actors::load_order in_of(orders::load l) {
   out.spec.source = std::move(l.source);
   out.devices = std::move(l.devices);
   out.kv_tokens = l.kv_tokens;
+  out.spec.share = l.share;
+  out.spec.limits = l.limits;
   return out;
 }
 
@@ -36,8 +38,16 @@ model_order load_of(orders::load l, order_kind is) {
 model_order change_of(std::string name, const orders::change& c) {
   model_order o;
   o.wait = c.wait;
-  if (!c.unload) {
+  using kind = orders::change::kind;
+  if (c.is == kind::share) {
+    o.is = order_kind::share;
+    o.share = {std::move(name), *c.share};
+    return o;
+  }
+  if (c.is == kind::load) {
     o.in.spec.name = std::move(name);
+    o.in.spec.share = c.share;
+    o.in.spec.limits = c.limits;
     return o;
   }
   o.is = order_kind::unload;
@@ -66,7 +76,10 @@ core::result<model_order> removal_of(std::string name, std::string_view body) {
 }
 
 core::result<model_order> routed_of(std::string name, bool unload) {
-  model_order o = change_of(std::move(name), {unload, std::nullopt, false});
+  orders::change c;
+  c.is = unload ? orders::change::kind::unload : orders::change::kind::load;
+  c.wait = false;
+  model_order o = change_of(std::move(name), c);
   o.router = true;
   return o;
 }
@@ -251,6 +264,7 @@ void begin_order(actors::service& s, model_order o, const actors::executor& shar
   }
   auto to = replies_to(o, done);
   if (o.is == order_kind::load) return s.load_model(std::move(o.in), shard, std::move(to));
+  if (o.is == order_kind::share) return s.share_model(std::move(o.share), shard, std::move(to));
   if (o.is == order_kind::unload) return s.unload_model(std::move(o.away), shard, std::move(to));
   actors::swap_order all{std::move(o.out), std::move(o.in), o.away.drain};
   s.swap_models(std::move(all), shard, std::move(to));

@@ -20,8 +20,9 @@
 namespace weir::net {
 
 struct model_order {
-  enum class kind { load, unload, swap, plan } is = kind::load;
+  enum class kind { load, unload, swap, plan, share } is = kind::load;
   actors::load_order in;         // of load, swap and plan
+  actors::share_order share;     // of share
   actors::unload_order away;     // of unload; `away.drain` also of swap
   std::vector<std::string> out;  // of swap
   bool wait = true;              // the answer comes when the order is carried out

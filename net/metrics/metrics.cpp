@@ -64,6 +64,10 @@ void append_totals(prometheus_text& out, const figures& models) {
         &c::shifts);
   total("weir_forced_tokens_total",
         "Those of weir_generation_tokens_total for which a constraint left no choice.", &c::forced_tokens);
+  one_a_model(out, models, "weir_device_time_seconds_total", type::counter,
+              "Time that devices computed steps of a model: measured on cuda while several models have work, "
+              "else the time of its steps.",
+              [](const actors::model_figures& m) { return static_cast<double>(m.engine.device_us) / 1e6; });
   total("weir_late_masks_total", "Draws that a step left out because the mask of a constraint was late.",
         &c::late_masks);
 }
@@ -113,6 +117,20 @@ void append_jobs(prometheus_text& out, const figures& models) {
   one_a_model(out, models, "weir_predicted_wait_seconds", type::gauge,
               "Predicted wait of a job that came now.",
               [](const actors::model_figures& m) { return seconds(m.predicted_wait); });
+}
+
+void append_shares(prometheus_text& out, const figures& models) {
+  const auto part = [&](std::string_view name, std::string_view help, auto member) {
+    one_a_model(out, models, name, type::gauge, help,
+                [&](const actors::model_figures& m) { return m.*member; });
+  };
+  using f = actors::model_figures;
+  part("weir_model_share", "Weight of a model among those of its device, as --share sets it.", &f::share);
+  part("weir_model_share_asked", "Part of the device's time that the weight of a model asks for, 0 to 1.",
+       &f::share_asked);
+  part("weir_model_share_got",
+       "Part that a model got of the time that all models of its device took in the last 10 s, 0 to 1.",
+       &f::share_got);
 }
 
 void append_pages(prometheus_text& out, const figures& models) {
@@ -266,6 +284,7 @@ std::string metrics_text(const server_state& all) {
   append_totals(out, models);
   append_objective(out, models);
   append_jobs(out, models);
+  append_shares(out, models);
   append_pages(out, models);
   append_device_memory(out, models, all.service.devices());
   const statuses known = loaded_once(all.service.all_models().models);

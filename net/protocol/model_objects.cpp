@@ -40,6 +40,15 @@ void append_router_status(std::string& out, const actors::model_status& m) {
   });
 }
 
+void append_limits(std::string& out, const core::model_limits& l) {
+  if (l.none()) return;
+  append_object(out, "limits", [&] {
+    core::visit_limits([&](std::string_view name, auto member, auto...) {
+      if (l.*member) append_count(out, name, *(l.*member));
+    });
+  });
+}
+
 }  // namespace
 
 double progress_of(const actors::model_status& m) noexcept {
@@ -83,6 +92,12 @@ void append_model(std::string& out, const actors::model_status& m) {
     }
     append_count(out, "running", m.running);
     append_count(out, "queued", m.queued);
+    append_count(out, "share", m.share);
+    append_limits(out, m.limits);
+    if (m.share_asked > 0) {
+      append_count(out, "share_asked", m.share_asked);
+      append_count(out, "share_got", m.share_got);
+    }
     if (m.last_used_s) append_count(out, "last_used_s", *m.last_used_s);
     if (m.context > 0) append_count(out, "context", m.context);
     if (m.kv_tokens > 0) append_count(out, "kv_tokens", m.kv_tokens);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/schedule/shares.h"
 #include "net/protocol/json.h"
 #include "net/protocol/request_fields.h"
 
@@ -15,7 +16,7 @@ constexpr double longest_drain_s = 86'400;
 constexpr std::int64_t most_kv_tokens = std::int64_t{1} << 36;  // as many pages as have numbers
 
 // Fields that are planned: of a model, and of an order.
-constexpr std::string_view planned_fields[] = {"split", "share", "pinned", "limits", "draft", "level"};
+constexpr std::string_view planned_fields[] = {"split", "pinned", "draft", "level"};
 constexpr std::string_view planned_actions[] = {"sleep", "wake"};
 
 core::error not_supported(std::string_view field, std::string_view what) {
@@ -82,6 +83,29 @@ result<std::uint64_t> read_kv_tokens(const json::value& v) {
   return static_cast<std::uint64_t>(*n);
 }
 
+result<double> read_share(const json::value& v) {
+  auto w = read_number("share", v);
+  if (!w) return w.error();
+  if (!core::is_weight(*w))
+    return bad_param("share", "share must be in [{}, {}], not {}", core::least_weight, core::most_weight, *w);
+  return *w;
+}
+
+result<core::model_limits> read_limits(const json::value& v) {
+  const json::object* o = v.if_object();
+  if (!o) return bad_param("limits", "limits must be an object, not {}", kind_of(v));
+  core::model_limits out;
+  for (const auto& [name, value] : *o) {
+    if (value.is_null()) continue;
+    auto n = read_integer("limits", value);
+    if (!n) return n.error();
+    if (*n < 0) return bad_param("limits", "limits: {} must not be negative", shortened(std::string(name)));
+    if (auto ok = core::set_limit(out, name, static_cast<std::uint64_t>(*n), "limits"); !ok)
+      return ok.error();
+  }
+  return out;
+}
+
 // Which models have to go for a new one: none by itself.
 result<> judge_evict(const json::value& v) {
   auto how = read_string("evict", v);
@@ -103,6 +127,8 @@ result<> read_load_field(std::string_view name, const json::value& v, load& to) 
   if (name == "source") return store(read_text(name, v, longest_source), to.source);
   if (name == "device") return store(read_devices(v), to.devices);
   if (name == "kv_tokens") return store(read_kv_tokens(v), to.kv_tokens);
+  if (name == "share") return store(read_share(v), to.share);
+  if (name == "limits") return store(read_limits(v), to.limits);
   if (name == "wait") return store(read_bool(name, v), to.wait);
   if (name == "evict") return judge_evict(v);
   return refused_field(name);
@@ -112,6 +138,8 @@ result<> read_change_field(std::string_view name, const json::value& v, change& 
   if (name == "action") return store(read_string(name, v), action);
   if (name == "drain_s") return store(read_drain(v), to.drain);
   if (name == "wait") return store(read_bool(name, v), to.wait);
+  if (name == "share") return store(read_share(v), to.share);
+  if (name == "limits") return store(read_limits(v), to.limits);
   if (name == "kv_tokens") return not_supported(name, "kv_tokens of a model that is there");
   return refused_field(name);
 }
@@ -162,11 +190,17 @@ result<change> parse_change(std::string_view body, std::size_t most_values) {
   if (auto ok = read_members(*o, read); !ok) return ok.error();
   if (std::ranges::find(planned_actions, action) != std::end(planned_actions))
     return not_supported("action", fmt::format("action '{}'", action));
-  out.unload = action == "unload";
-  if (action.empty()) return bad_param("action", "action is missing: 'load' or 'unload'");
-  if (!out.unload && action != "load")
+  using kind = change::kind;
+  if (action.empty() && !out.limits.none())  // what it has was made for them
+    return not_supported("limits", "limits of a model that is there");
+  if (action.empty() && !out.share)
+    return bad_param("action", "action is missing: 'load' or 'unload', or share without an action");
+  if (!action.empty() && action != "load" && action != "unload")
     return bad_param("action", "action must be 'load' or 'unload', not '{}'", shortened(action));
-  if (!out.unload && out.drain) return bad_param("drain_s", "drain_s is for 'unload' alone");
+  out.is = action.empty() ? kind::share : action == "unload" ? kind::unload : kind::load;
+  if (out.is == kind::unload && !out.limits.none()) return bad_param("limits", "limits are not for 'unload'");
+  if (out.is == kind::unload && out.share) return bad_param("share", "share is not for 'unload'");
+  if (out.is != kind::unload && out.drain) return bad_param("drain_s", "drain_s is for 'unload' alone");
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/model_limits.h"
 
 namespace weir::net::orders {
 
@@ -29,6 +30,8 @@ struct load {
   std::string source;                // empty: where the model of that name is
   std::vector<std::string> devices;  // empty: on the host with the fewest models
   std::optional<std::uint64_t> kv_tokens;
+  std::optional<double> share;  // core::is_weight()
+  core::model_limits limits;
   bool wait = true;  // the answer comes when the order is carried out
 };
 // `most_values`: most values and keys of its JSON (core/read_json.h); here and below.
@@ -36,8 +39,10 @@ core::result<load> parse_load(std::string_view body, std::size_t most_values = S
 
 // The body of POST /v1/admin/models/{name}.
 struct change {
-  bool unload = false;  // else load
-  seconds drain;        // of an unload
+  enum class kind { load, unload, share } is = kind::load;  // share: the model stays as it is otherwise
+  seconds drain;                                            // of an unload
+  std::optional<double> share;                              // of a load or a change of the share
+  core::model_limits limits;                                // of a load
   bool wait = true;
 };
 core::result<change> parse_change(std::string_view body, std::size_t most_values = SIZE_MAX);

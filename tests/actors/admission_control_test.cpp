@@ -299,6 +299,7 @@ class slow_time final : public actors::timekeeper {
                                     std::function<void()> ring) const override {
     return world_.make_timer(e, std::move(ring));
   }
+  void spend(core::duration d) const override { world_.spend(d); }
   std::shared_ptr<const core::clock> lasting() const override {
     return {std::shared_ptr<const core::clock>(), this};
   }

@@ -28,6 +28,8 @@ class late_model final : public core::model {
   std::uint32_t wasted = 0;        // rows of logits that nobody drew from
   std::uint32_t told = 0;          // tokens that were collected
   std::function<void()> on_draws;  // called as draws are begun, which may take a busy device long
+  bool company = false;            // as set_company() said last
+  std::optional<core::duration> measured;  // what device_time() answers
   // Called before a step or its draws are begun, and before its tokens are collected; an error is the
   // device's.
   std::function<core::result<void>()> before_call;
@@ -84,6 +86,9 @@ class late_model final : public core::model {
     told += static_cast<std::uint32_t>(out.size());
     return {};
   }
+
+  void set_company(bool others) override { company = others; }
+  std::optional<core::duration> device_time() const override { return measured; }
 
   core::result<void> sample(std::span<const core::draw>, std::span<core::drawn>) override {
     return core::make_error(core::errc::internal, "asked to sample at once");

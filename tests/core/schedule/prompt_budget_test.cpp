@@ -226,4 +226,50 @@ TEST_CASE("a share of a step: where any slice takes longer than that, slices are
   }
 }
 
+TEST_CASE("in company a slice fits the turn, beside streams and alone, and alone again it does not have to") {
+  const bool bounds = GENERATE(false, true);
+  prompt_budget b(bounds ? prompt_budget::targets{.rows = 4096, .while_decoding = 200ms, .alone = 250ms}
+                         : prompt_budget::targets{.rows = 4096});
+  const auto cost = [](std::uint32_t rows) { return 5ms + 100us * rows; };
+  b.set_company(20ms);
+  for (int i = 0; i < 60; ++i) {
+    b.observe(8, 0, cost(0));
+    const auto beside = rows_of(b, 8, 1), without = rows_of(b, 0, 1);
+    b.observe(8, beside, cost(beside));
+    b.observe(0, without, cost(without));
+  }
+  CHECK(cost(rows_of(b, 8, 1)) <= 20ms);
+  CHECK(cost(rows_of(b, 8, 1)) >= 19ms);
+  CHECK(cost(rows_of(b, 0, 1)) <= 20ms);
+  CHECK(cost(rows_of(b, 0, 1)) >= 19ms);
+  b.set_company({});
+  CHECK(rows_of(b, 8, 1) > 1500);
+  CHECK(rows_of(b, 0, 1) > 1500);
+  b.set_company(500ms);  // it widens nothing
+  if (bounds) {
+    CHECK(cost(rows_of(b, 8, 1)) <= 200ms);
+    CHECK(cost(rows_of(b, 0, 1)) <= 250ms);
+  }
+}
+
+TEST_CASE("in company rows are learned from the device's time, whatever the neighbours took") {
+  prompt_budget b({.rows = 4096, .while_decoding = 30ms});
+  for (int i = 0; i < 60; ++i) {
+    b.observe(8, 0, 5ms, 80ms);
+    b.observe(8, 100, 15ms, 90ms);
+  }
+  CHECK(rows_of(b, 8, 1) == Approx(250).epsilon(0.05));
+}
+
+TEST_CASE("in company the turn bounds a slice with an objective, too") {
+  prompt_budget b({.rows = 4096, .slo = {.ttft = 1s, .tpot = 100ms}});
+  b.set_company(20ms);
+  for (int i = 0; i < 60; ++i) {
+    b.observe(8, 0, 5ms);
+    const auto rows = rows_of(b, 8, 1);
+    b.observe(8, rows, 5ms + 100us * rows);
+  }
+  CHECK(5ms + 100us * rows_of(b, 8, 1) <= 20ms);
+}
+
 }  // namespace weir::tests::prompt_budget_test

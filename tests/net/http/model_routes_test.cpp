@@ -42,8 +42,8 @@ TEST_CASE("model routes: a model is loaded, answers, is listed, unloaded, and fo
   CHECK(made.status == 201);
   CHECK(made.json().at("name") == "second");
   CHECK(made.json().at("state") == "ready");
-  for (const char* field :
-       {"source", "device", "bytes", "predicted", "running", "queued", "context", "kv_tokens"}) {
+  for (const char* field : {"source", "device", "bytes", "predicted", "running", "queued", "context",
+                            "kv_tokens", "share", "share_asked", "share_got"}) {
     CAPTURE(field);
     CHECK(made.json().as_object().contains(field));
   }
@@ -83,6 +83,45 @@ TEST_CASE("model routes: without wait the answer is 202 at once") {
   f.until([&] { return state_of(c, "second") == "ready"; });
   CHECK(change_model(c, "second", R"({"action":"unload","wait":false})").status == 202);
   f.until([&] { return state_of(c, "second") == "absent"; });
+}
+
+TEST_CASE("model routes: a share is set with a load and changed later, and lists and metrics have it") {
+  server_fixture f;
+  http_client c(f.port());
+  const auto made = add_model(c, "second", R"(,"share":3,"limits":{"batch":2,"max_tokens":5})");
+  CHECK(made.status == 201);
+  CHECK(made.json().at("share") == 3);
+  CHECK(made.json().at("share_asked") == 0.75);
+  CHECK(made.json().at("limits").at("batch") == 2);
+  CHECK(model_of(c, "sim").at("share") == 1);
+  const auto changed = change_model(c, "second", R"({"share":1.5})");
+  CHECK(changed.status == 200);
+  CHECK(changed.json().at("share") == 1.5);
+  f.until([&] { return model_of(c, "second").at("share_asked") == 0.6; });
+  const auto stats = c.get("/v1/stats").json();
+  bool listed = false;
+  for (const auto& m : stats.at("models").as_array())
+    if (m.at("name") == "second") listed = m.at("share") == 1.5 && m.at("share_asked") == 0.6;
+  CHECK(listed);
+  const std::string metrics = c.get("/metrics").body();
+  CHECK(metrics.find("weir_model_share{model_name=\"second\"} 1.5\n") != metrics.npos);
+  CHECK(metrics.find("weir_model_share_asked{model_name=\"second\"} 0.6\n") != metrics.npos);
+  CHECK(metrics.find("weir_device_time_seconds_total{model_name=\"second\"}") != metrics.npos);
+  // The limits hold, and so does the share after another load.
+  const auto answer = [&](const char* tokens) {
+    return c.post("/v1/completions",
+                  std::string(R"({"prompt":"x","model":"second","max_tokens":)") + tokens + "}");
+  };
+  CHECK(answer("5").status == 200);
+  const auto no = answer("6");
+  CHECK(no.status == 400);
+  CHECK(no.error().at("param") == "max_tokens");
+  CHECK(change_model(c, "second", R"({"action":"unload"})").status == 200);
+  CHECK(change_model(c, "second", R"({"share":4})").status == 200);  // of its next load
+  const auto again = change_model(c, "second", R"({"action":"load"})");
+  CHECK(again.json().at("share") == 4);
+  CHECK(again.json().at("limits").at("batch") == 2);
+  CHECK(change_model(c, "second", R"({"share":2,"wait":false})").status == 202);
 }
 
 TEST_CASE("model routes: a model comes in the place of another") {
@@ -142,6 +181,12 @@ TEST_CASE("model routes: refusals have a status, a code and a field") {
       {"POST", "/v1/admin/models/sim", R"({"action":"sleep"})", 400, "not_supported", "action"},
       {"POST", "/v1/admin/models/sim", R"({"action":"load"})", 409, "already_there", nullptr},
       {"POST", "/v1/admin/models/nobody", R"({"action":"load"})", 404, "model_not_found", nullptr},
+      {"POST", "/v1/admin/models/nobody", R"({"share":2})", 404, "model_not_found", nullptr},
+      {"POST", "/v1/admin/models/sim", R"({"share":0})", 400, "invalid_param", "share"},
+      {"POST", "/v1/admin/models/sim", R"({"limits":{"batch":1}})", 400, "not_supported", "limits"},
+      {"POST", models_route, R"({"name":"x","source":"sim","share":-2})", 400, "invalid_param", "share"},
+      {"POST", models_route, R"({"name":"x","source":"sim","limits":{"batch":5000}})", 400, "invalid_param",
+       "limits"},
       {"POST", "/v1/admin/models/nobody", R"({"action":"unload"})", 404, "model_not_found", nullptr},
       {"DELETE", "/v1/admin/models/nobody", "", 404, "model_not_found", nullptr},
       {"POST", "/v1/admin/swap", R"({"out":["sim"]})", 400, "invalid_param", "in"},

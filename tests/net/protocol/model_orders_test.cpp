@@ -38,12 +38,16 @@ TEST_CASE("model orders: a load has a name, and may say where, how much and whet
   CHECK(least->wait);
   const auto full = orders::parse_load(
       R"({"name":"a/b","source":"s","device":["cuda:0","cuda:1"],"kv_tokens":4096,"wait":false,)"
-      R"("evict":"none"})");
+      R"("evict":"none","share":0.5,"limits":{"batch":2,"queue":null,"max_tokens":9}})");
   REQUIRE(full.has_value());
   CHECK(full->source == "s");
   CHECK(full->devices == std::vector<std::string>{"cuda:0", "cuda:1"});
   CHECK(full->kv_tokens == 4096u);
   CHECK_FALSE(full->wait);
+  CHECK(full->share == 0.5);
+  CHECK(full->limits.batch == 2u);
+  CHECK_FALSE(full->limits.queue);
+  CHECK(full->limits.max_tokens == 9u);
   CHECK(orders::parse_load(R"({"name":"a","device":"cpu"})")->devices == std::vector<std::string>{"cpu"});
 }
 
@@ -71,9 +75,16 @@ TEST_CASE("model orders: what is wrong with a load is named, and what is planned
              {R"({"name":"a","evict":"idle"})", "evict", "not supported", errc::not_supported},
              {R"({"name":"a","evict":"drain"})", "evict", "not supported", errc::not_supported},
              {R"({"name":"a","split":[1]})", "split", "not supported", errc::not_supported},
-             {R"({"name":"a","share":2})", "share", "not supported", errc::not_supported},
+             {R"({"name":"a","share":0})", "share", "[0.001, 1000]"},
+             {R"({"name":"a","share":-1})", "share", "[0.001, 1000]"},
+             {R"({"name":"a","share":1000.5})", "share", "[0.001, 1000]"},
+             {R"({"name":"a","share":"2"})", "share", "number"},
              {R"({"name":"a","pinned":true})", "pinned", "not supported", errc::not_supported},
-             {R"({"name":"a","limits":{}})", "limits", "not supported", errc::not_supported},
+             {R"({"name":"a","limits":[]})", "limits", "object"},
+             {R"({"name":"a","limits":{"rows":1}})", "limits", "'rows'"},
+             {R"({"name":"a","limits":{"batch":0}})", "limits", "batch must be in [1, 8192]"},
+             {R"({"name":"a","limits":{"queue":-1}})", "limits", "queue"},
+             {R"({"name":"a","limits":{"queue":1.5}})", "limits", "integer"},
              {R"({"name":"a","draft":"d"})", "draft", "not supported", errc::not_supported}},
             orders::parse_load);
   const std::string longest(orders::longest_name, 'n');
@@ -81,16 +92,26 @@ TEST_CASE("model orders: what is wrong with a load is named, and what is planned
   CHECK_FALSE(orders::parse_load(R"({"name":"n)" + longest + "\"}").has_value());
 }
 
-TEST_CASE("model orders: a change loads or unloads") {
+TEST_CASE("model orders: a change loads, unloads or sets the share") {
+  using kind = orders::change::kind;
   const auto load = orders::parse_change(R"({"action":"load","wait":false})");
   REQUIRE(load.has_value());
-  CHECK_FALSE(load->unload);
+  CHECK(load->is == kind::load);
   CHECK_FALSE(load->wait);
   const auto away = orders::parse_change(R"({"action":"unload","drain_s":1.5})");
   REQUIRE(away.has_value());
-  CHECK(away->unload);
+  CHECK(away->is == kind::unload);
   CHECK(away->drain == std::chrono::milliseconds(1500));
   CHECK(orders::parse_change(R"({"action":"unload","drain_s":0})")->drain == std::chrono::nanoseconds(0));
+  const auto share = orders::parse_change(R"({"share":2.5,"wait":false})");
+  REQUIRE(share.has_value());
+  CHECK(share->is == kind::share);
+  CHECK(share->share == 2.5);
+  const auto both = orders::parse_change(R"({"action":"load","share":3,"limits":{"queue":0}})");
+  REQUIRE(both.has_value());
+  CHECK(both->is == kind::load);
+  CHECK(both->share == 3.0);
+  CHECK(both->limits.queue == 0u);
   check_bad({{"{}", "action", "missing"},
              {R"({"action":"stop"})", "action", "'stop'"},
              {R"({"action":["load"]})", "action", "string"},
@@ -98,7 +119,13 @@ TEST_CASE("model orders: a change loads or unloads") {
              {R"({"action":"wake"})", "action", "not supported", errc::not_supported},
              {R"({"action":"unload","level":1})", "level", "not supported", errc::not_supported},
              {R"({"action":"load","kv_tokens":9})", "kv_tokens", "not supported", errc::not_supported},
-             {R"({"share":1})", "share", "not supported", errc::not_supported},
+             {R"({"share":0})", "share", "[0.001, 1000]"},
+             {R"({"share":true})", "share", "number"},
+             {R"({"action":"unload","share":1})", "share", "'unload'"},
+             {R"({"action":"unload","limits":{"batch":1}})", "limits", "'unload'"},
+             {R"({"limits":{"batch":1}})", "limits", "not supported", errc::not_supported},
+             {R"({"share":1,"limits":{"batch":1}})", "limits", "not supported", errc::not_supported},
+             {R"({"share":1,"drain_s":1})", "drain_s", "alone"},
              {R"({"action":"load","drain_s":1})", "drain_s", "alone"},
              {R"({"action":"unload","drain_s":-1})", "drain_s", "[0, 86400]"},
              {R"({"action":"unload","drain_s":86401})", "drain_s", "[0, 86400]"},
