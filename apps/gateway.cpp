@@ -26,6 +26,10 @@ core::result<> check(const gateway_command& o) {
     return core::bad_param("replicas", "--replicas is an option of workers: a gateway runs no model");
   if (!o.server.models_dir.empty())
     return core::bad_param("models-dir", "--models-dir is an option of servers: a gateway loads no model");
+  if (!o.server.share.empty())
+    return core::bad_param("share", "--share is an option of servers: a gateway runs no model");
+  if (!o.server.limit.empty())
+    return core::bad_param("limit", "--limit is an option of servers: a gateway runs no model");
   return {};
 }
 

@@ -44,7 +44,6 @@ command add_serve(CLI::App& app) {
       ->configurable(false);
   add_settings(app, o->engine);
   add_settings(app, o->server);
-  refuse(app, {"share"});
   add_common(app);
   return [o, &app]() -> int {
     if (!o->print_config) return run(*o);
