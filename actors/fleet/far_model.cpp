@@ -1,6 +1,7 @@
 #include "actors/fleet/far_model.h"
 
 #define XXH_INLINE_ALL
+#define XXH_NO_INLINE_HINTS 1  // g++ cannot inline the streaming functions at -Og, where they insist
 #include <xxhash.h>
 
 #include <algorithm>
