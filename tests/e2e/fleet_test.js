@@ -1,6 +1,6 @@
 // A fleet of processes over a real nats-server: what a client of the gateway reads is what `weir serve` would
 // have said, token for token, whatever dies meanwhile. Round after round a worker or NATS is killed, or a
-// worker stops for five seconds; WEIR_FLEET_ROUNDS says how many rounds, 5 where it says nothing.
+// worker stops for five seconds: 5 rounds, and 200 where WEIR_TEST_BUDGET is 10, as in a long run.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -9,7 +9,8 @@ import { Nats, boards, completion, pause, skip, start_weir, until } from "./flee
 import { start_real } from "./real_server.js";
 import { drawn } from "./seeds.js";
 
-const rounds = Number(process.env.WEIR_FLEET_ROUNDS ?? 5);
+const budget = Number(process.env.WEIR_TEST_BUDGET ?? 1);
+const rounds = budget > 1 ? 20 * budget : 5;
 const streams = 6;
 const rill = new URL("../../models/rill", import.meta.url).pathname;
 
