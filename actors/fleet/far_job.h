@@ -31,6 +31,7 @@ struct far_job {
   std::optional<far_engine> where;    // nullopt: it waits for a place
   bool taken = false;                 // the worker has said so, or has sent tokens
   core::time_point since{};           // when it came, or lost the worker that had taken it
+  core::time_point heard{};           // when its worker was last heard of it, or asked
   std::uint32_t moves = 0, hops = 0;  // workers that it lost; offers that were not taken
   bool ran = false;                   // it has moved before
   std::vector<std::string> tried;     // workers that did not take it, or lost it last

@@ -63,6 +63,7 @@ void far_owner::on_answer(const job_ptr& j, std::uint8_t attempt, const bus::ans
   if (const auto* taken = frame ? std::get_if<wire::taken>(&*frame) : nullptr;
       taken && taken->job == j->name()) {
     j->taken = true;
+    j->heard = time_.now();
     return pause_again(j);
   }
   if (const auto* no = frame ? std::get_if<wire::refused>(&*frame) : nullptr; no && no->job == j->name())

@@ -44,6 +44,7 @@ void far_owner::take_news(const wire::job_news& n) {
   if (j->attempt != n.attempt || !j->where || j->where->worker != frame_.worker)
     return void(++now_.void_news);
   if (!std::exchange(j->taken, true)) pause_again(j);
+  j->heard = time_.now();
   switch (j->take(n, frame_)) {
     case far_job::news::gap:
       frames_[frame_.worker].gap = true;

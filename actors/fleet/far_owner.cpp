@@ -20,6 +20,7 @@ constexpr core::duration tick_every = std::chrono::milliseconds(50);
 // After these a job without a place ends: one that is new, and one that ran before.
 constexpr core::duration homeless_for = std::chrono::seconds(10), moved_for = std::chrono::seconds(60);
 constexpr std::size_t mailbox_size = std::size_t{1} << 17;
+constexpr core::duration quiet_for = std::chrono::seconds(1);  // then a worker is asked for a job's news
 constexpr core::duration farewells_kept = std::chrono::minutes(1);
 constexpr std::size_t most_farewells = 4096;  // of a worker
 
@@ -210,12 +211,19 @@ void far_owner::look_after_homeless() {
   }
 }
 
-// A cancel is repeated until the job's ending has come.
+// A cancel is repeated until the job's ending has come. A worker from which nothing comes for a job is asked:
+// of what asks for missing tokens, and of its answer, nobody would know that it is lost.
 void far_owner::pulse() {
+  const auto now = time_.now();
   bus_.publish(subjects_.pulse_of(name_),
                wire::frame_of(wire::pulse{name_, static_cast<std::uint32_t>(jobs_.size())}));
-  for (const auto& [id, j] : jobs_)
-    if (j->cancelled && j->where) tell(j->where->worker, wire::cancel{j->name(), *j->cancelled});
+  for (const auto& [id, j] : jobs_) {
+    if (!j->where) continue;
+    if (j->cancelled) tell(j->where->worker, wire::cancel{j->name(), *j->cancelled});
+    if (!j->taken || j->how || now - j->heard < quiet_for) continue;
+    j->heard = now;
+    frames_[j->where->worker].gap = true;
+  }
 }
 
 void far_owner::say_farewell_to(const std::string& worker, const wire::job_name& job) {

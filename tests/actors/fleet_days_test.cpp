@@ -245,6 +245,13 @@ TEST_CASE("whatever befalls a fleet, each job gives the text of its seed and end
   live_days(rounds(200), 1000);
 }
 
+// The ending of a job was lost, and so was the question for it.
+TEST_CASE("a worker that is silent about a job is asked until it answers: seed 100152") {
+  tally sum;
+  fleet_day(100152).live(sum);
+  CHECK(sum.whole > 0);
+}
+
 TEST_CASE("many days of a fleet", "[long]") { live_days(rounds(1'000), 100'000); }
 
 }  // namespace weir::tests::fleet_days_test
