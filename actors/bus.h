@@ -50,7 +50,7 @@ class bus {
   // Never blocks, and takes at most most_bytes(). False: nothing was sent, since the message is too long, the
   // link is down or too much waits to be sent.
   virtual bool publish(std::string_view subject, std::string_view bytes) = 0;
-  // The same, for a message that is answered on `answer_to`.
+  // Publishes a message whose answer is to be published under `answer_to`.
   virtual bool publish(std::string_view subject, std::string_view answer_to, std::string_view bytes) = 0;
 
   // `what` is posted to `ex`, a message a call, in order.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t most_hops = 3;  // places that are asked, one after the other
 
-// Whether another worker would say the same.
+// Whether every worker would refuse the job for this reason.
 bool is_final(const core::error& why) {
   switch (why.code) {
     case errc::overloaded:
@@ -118,7 +118,7 @@ void far_owner::leave(const job_ptr& j) {
   ++j->attempt;
 }
 
-// Whether a job without a place ends now, and why. It has then ended.
+// Ends a job without a place where the job cannot go on. True: the job has ended.
 bool far_owner::ends_here(const job_ptr& j) {
   if (j->cancelled || j->end->abandoned()) {
     finish(j, j->ending(j->cancelled.value_or(core::finish_reason::cancel)));

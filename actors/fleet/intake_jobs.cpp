@@ -75,7 +75,7 @@ core::result<intake::newcomer> intake::admit(wire::job_order& o) {
   return n;
 }
 
-// Makes the ends of the job, and counts it in the account of memory and in the place's admission.
+// Makes the stream of the job, and counts the job in the account of memory and in the place's admission.
 core::result<> intake::make_room(const wire::job_order& o, newcomer& n) {
   const core::job& j = o.job;
   core::memory_hold memory(doors_.memory);

@@ -1,16 +1,13 @@
 // nats_bus.h — a bus (actors/bus.h) over servers of NATS.
 //
 // Besides the contract of actors/bus.h:
-//   - Messages wait in at most 64 MiB to be sent, and a subscription's in at most 64 MiB to be handled;
-//   further
-//     ones are refused by publish(), or lost at the subscription.
-//   - A link that is down is tried again for ever, after pauses from 50 ms to 2 s. Where the servers no
-//   longer
-//     take the process's key, the link is closed.
+//   - Messages that wait to be sent have at most 64 MiB, and further ones are refused by publish().
+//   - Messages that wait to be handled have at most 64 MiB a subscription, and further ones are lost.
+//   - A link that is down is tried again for ever, after pauses from 50 ms to 2 s. Where the servers take
+//     the process's key no longer, the link is closed.
 //   - An empty answer of the server («nobody has a subscription») reaches ask() alone.
-//   - The destructor sends what waits, for a second at most. When it returns, nothing more is posted; asks
-//   that
-//     still wait are never done.
+//   - The destructor sends what waits, for a second at most. When the destructor returns, nothing more is
+//     posted: questions that still wait for an answer are never done.
 //
 // Thread safety: as actors/bus.h. `trouble` is called on any thread.
 #pragma once
