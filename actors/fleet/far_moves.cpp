@@ -182,8 +182,8 @@ void far_owner::lose(const std::string& worker) {
 
 // A job that was to pause when its worker was lost pauses in the next one, too.
 void far_owner::pause_again(const job_ptr& j) {
-  const auto left = j->end->pause_until.load() - time_.now();
-  if (j->may_pause && left > core::duration()) tell(j->where->worker, wire::pause{j->name(), left});
+  const auto until = j->end->pause_until.load(), now = time_.now();
+  if (j->may_pause && until > now) tell(j->where->worker, wire::pause{j->name(), until - now});
 }
 
 void far_owner::finish(const job_ptr& j, core::ending how) {
