@@ -227,12 +227,18 @@ bool may_come(natsStatus s) {
          s == NATS_CONNECTION_DISCONNECTED || s == NATS_CONNECTION_CLOSED;
 }
 
+natsStatus connect_to(natsConnection** nc, natsOptions* o) {
+  auto s = signature_left_out;
+  for (int tries = 8; s == signature_left_out && tries > 0; --tries) s = natsConnection_Connect(nc, o);
+  return s;
+}
+
 core::result<> shared::connect() {
   auto box = std::make_unique<shared_box>(shared_from_this());
   auto options = nats_options_of(plan, hooks.name, {box.get(), on_up, on_down, on_closed, on_trouble});
   if (!options) return options.error();
   state.store(link::up);  // from here on cnats tells of changes
-  auto s = natsConnection_Connect(&connection, options->get());
+  auto s = connect_to(&connection, options->get());
   if (s == NATS_OK) {
     become(link::up, connection);
   } else {

@@ -33,6 +33,7 @@ natsStatus sign(char** why, unsigned char** signature, int* length, const char* 
     *why = strdup(signed_nonce.error().message.c_str());
     return NATS_ERR;
   }
+  if (signed_nonce->front() == 0) return signature_left_out;
   *signature = static_cast<unsigned char*>(std::malloc(signed_nonce->size()));
   if (!*signature) return NATS_NO_MEMORY;
   std::copy(signed_nonce->begin(), signed_nonce->end(), *signature);

@@ -31,6 +31,11 @@ struct nats_callbacks {
 core::result<nats_options> nats_options_of(const join_plan& plan, const std::string& name,
                                            const nats_callbacks& calls);
 
+// What a try to connect ends with where the signature begins with a byte of 0, which is one of 256: cnats
+// 3.4.1 takes such a signature for an empty text and leaves it out, and the server would refuse the process.
+// The next try signs another nonce.
+constexpr natsStatus signature_left_out = NATS_MISMATCH;
+
 // The reason of cnats' last error on this thread.
 std::string nats_reason(natsStatus s);
 

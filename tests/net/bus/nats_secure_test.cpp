@@ -124,8 +124,7 @@ TEST_CASE("nats: with the sample configuration, what is another role's is refuse
   for (const auto* b : {w.get(), g.get(), f.get()}) CHECK(b->state() == bus::link::up);
 }
 
-TEST_CASE("nats: who has no key, another key, no certificate or another authority's is refused by name",
-          "[long]") {
+TEST_CASE("nats: who has no key, another key, no certificate or another authority's is refused by name") {
   if (!can_run_nats()) return;
   secured at;
   bus_hall hall;
