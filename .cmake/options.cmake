@@ -25,6 +25,9 @@ if(WEIR_SANITIZE STREQUAL "address")
   # it report objects that are well.
   target_compile_options(weir_options INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
                                                 -fno-sanitize-recover=undefined)
+  if(NOT WEIR_POINTER_CHECKS)
+    target_compile_options(weir_options INTERFACE -fno-sanitize=null,alignment,object-size)
+  endif()
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "fuzzer")
   # Only clang has libFuzzer. clang cannot check the types of functions with coroutines in them (LLVM issue
@@ -80,7 +83,7 @@ endfunction()
 # weir_room(NAME LIBS...) — one static library from every .cpp below the current folder.
 function(weir_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/net/(embed|load)/")  # libraries of their own
+  list(FILTER sources EXCLUDE REGEX "/net/(bus|embed|load)/")  # libraries of their own
   add_library(weir_${name} STATIC ${sources})
   weir_batches(weir_${name})
   target_link_libraries(weir_${name} PUBLIC $<BUILD_INTERFACE:weir_options> ${ARGN})

@@ -84,7 +84,7 @@ std::uint32_t admission_control::waiting() const noexcept {
 }
 
 std::uint32_t admission_control::active() const noexcept {
-  return jobs_.load(relaxed) + returned_.load(relaxed);
+  return jobs_.load(relaxed) + returned_.load(relaxed) + jobs_elsewhere_.load(relaxed);
 }
 
 std::uint32_t admission_control::returning() const noexcept {
@@ -103,7 +103,8 @@ std::uint32_t admission_control::seats() const noexcept {
 }
 
 core::duration admission_control::predicted_wait() const noexcept {
-  const double s = std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place());
+  const double s = std::max(wait_for_prompts(prompt_tokens_.load(relaxed) + prompts_elsewhere_.load(relaxed)),
+                            wait_for_place());
   return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
 }
 
@@ -152,6 +153,11 @@ void admission_control::set_pace(const pace& p) noexcept {
   rate_.store(p.tokens_per_s, relaxed);
   const auto returned = returned_.load(relaxed);  // which the owner alone changes
   running_again_.store(returned - std::min(returned, p.returning), relaxed);
+}
+
+void admission_control::set_elsewhere(std::uint32_t jobs, std::uint64_t prompt_tokens) noexcept {
+  jobs_elsewhere_.store(jobs, relaxed);
+  prompts_elsewhere_.store(prompt_tokens, relaxed);
 }
 
 }  // namespace weir::actors

@@ -96,6 +96,10 @@ class admission_control {
 
   std::uint32_t active() const noexcept;  // jobs that run or wait
   std::uint32_t seats() const noexcept;  // jobs that can run at once
+  std::uint32_t batch() const noexcept { return batch_; }
+  const core::queue_settings& limits() const noexcept { return limits_; }
+  std::uint64_t prompt_tokens() const noexcept { return prompt_tokens_.load(std::memory_order_relaxed); }
+  double tokens_per_s() const noexcept { return rate_.load(std::memory_order_relaxed); }  // 0: not known yet
   // Prompt tokens computed a second; 0: not known yet.
   double prompt_tokens_per_s() const noexcept { return prompt_rate_.load(std::memory_order_relaxed); }
   // How many places of the batch have to become free until the last waiting job has one. 0: no job waits.
@@ -114,6 +118,9 @@ class admission_control {
   standing job_paused(standing was, bool now) noexcept;
   // Owner's thread only.
   void set_pace(const pace& p) noexcept;
+  // Where the engine is in another process: what it has beside the jobs that were admitted here. active() and
+  // the predicted wait count it; limit 1 does not, since the other process has the last word.
+  void set_elsewhere(std::uint32_t jobs, std::uint64_t prompt_tokens) noexcept;
 
  private:
   core::error full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const;
@@ -138,6 +145,8 @@ class admission_control {
   std::atomic<std::uint32_t> returned_{0};       // not done, and their pause is over
   std::atomic<std::uint32_t> running_again_{0};  // of these: in the batch, when the latest step was over
   std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts not computed yet
+  std::atomic<std::uint32_t> jobs_elsewhere_{0};
+  std::atomic<std::uint64_t> prompts_elsewhere_{0};  // tokens
   std::atomic<std::uint32_t> places_{0};
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: mean tokens of an answer
 };

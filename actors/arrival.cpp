@@ -56,6 +56,12 @@ std::uint64_t bytes_of(const prompt_input& input) {
   return core::held_bytes(std::get<core::conversation>(input));
 }
 
+std::uint64_t texts_bytes(const std::vector<std::string>& texts) {
+  std::uint64_t sum = 0;
+  for (const std::string& s : texts) sum += sizeof s + s.size();
+  return sum;
+}
+
 std::uint64_t constraint_bytes(const request& r) {
   if (!r.constraint) return 0;
   std::uint64_t sum = r.constraint->text.size();
@@ -145,6 +151,8 @@ core::result<core::job> common_job(const arrival& a, const compiled_constraint& 
   auto job = job_without_prompt(a.asked, *a.model);
   if (!job) return job;
   job->constraint = constraint.rules;
+  if (a.wanted() && std::ranges::any_of(a.model->places, [](const auto& p) { return p->far; }))
+    job->constraint_source = std::make_shared<const core::grammar::constraint_text>(*a.wanted());
   job->force = a.asked.force;
   job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
   job->created = a.choices.front()->created;
@@ -249,20 +257,13 @@ core::error no_memory_for_clients() {
 std::uint64_t input_bytes(const request& r) {
   std::uint64_t sum = bytes_of(r.input);
   for (const prompt_input& input : r.more_inputs) sum += sizeof input + bytes_of(input);
-  sum += constraint_bytes(r) + tools_bytes(r);
-  for (const auto* texts : {&r.stop, &r.banned_strings})
-    for (const std::string& s : *texts) sum += sizeof s + s.size();
-  sum += r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
-  sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
-  return sum;
+  return sum + constraint_bytes(r) + tools_bytes(r) + list_bytes(r);
 }
 
 std::uint64_t list_bytes(const request& r) {
   std::uint64_t sum = r.stop_token_ids.size() * sizeof(r.stop_token_ids.front());
   sum += r.sampling.logit_bias.size() * sizeof(r.sampling.logit_bias.front());
-  for (const auto* texts : {&r.stop, &r.banned_strings})
-    for (const std::string& s : *texts) sum += sizeof s + s.size();
-  return sum;
+  return sum + texts_bytes(r.stop) + (r.banned_strings ? texts_bytes(*r.banned_strings) : 0);
 }
 
 // Each handler moves a copy of its own, made here: a shard that had no memory for a copy would leave its
@@ -336,6 +337,7 @@ void arrival::bring_in(core::turn& at) {
     s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
     s->first_prompt_token = m.job.prompt.front();
     if (m.job.healing) s->healed = m.job.healing->bytes.size();
+    s->engine_token_bytes = engine_token_bytes(m.job);
     s->memory = memory.split(m.bytes);
     s->shared_memory = shared;
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);

@@ -35,6 +35,12 @@ std::uint64_t input_bytes(const request& r);
 // Bytes of the lists beside: stop ids, stop strings and biases.
 std::uint64_t list_bytes(const request& r);
 
+// Bytes that an engine keeps of each token of a job's output: the token, and where banned strings may begin
+// in it.
+inline std::uint32_t engine_token_bytes(const core::job& j) {
+  return sizeof(core::token) + (j.banned.empty() ? 0 : sizeof(std::uint32_t));
+}
+
 // Error (overloaded) for a job that the memory account has no room for.
 core::error no_memory_for_clients();
 

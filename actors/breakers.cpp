@@ -53,6 +53,7 @@ std::shared_ptr<const core::dry_breakers> breaker_store::find(const std::vector<
   std::vector<token_id> single;
   for (const std::string& text : texts) add_text(text, t, vocab_size, single, *made);
   made->single = core::token_set(std::move(single));
+  made->texts = texts;
   const std::lock_guard lock(mutex_);
   if (kept_.size() == most_kept) kept_.erase(kept_.begin());
   kept_.emplace_back(texts, made);

@@ -43,7 +43,7 @@ struct engine_place {
     threw = false;
   }
 
-  // Whether it has something to do, now or later. Jobs that all are paused are nothing to do.
+  // Whether it has something to do, now or later. An engine whose jobs are all paused has none.
   bool works(core::time_point now) const noexcept {
     return engine && !engine->idle() && (!rests || due <= now);
   }

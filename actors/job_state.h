@@ -92,7 +92,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void close_log();
   // The same as take_news(), but an exception ends the job with an error and tells the owner to cancel it.
   void take_news_or_end();
-  // Charges the current size of the log to `memory`.
+  // Charges the current size of the log, and of the output that the engine keeps, to `memory`.
   void count_log() noexcept;
   // The job was submitted to this place of a model, with `position` jobs queued ahead of it. `prompt_text`:
   // see job_stream::prompt_text(). `warnings`: see job_stream::warnings(). `parts`: how the answer
@@ -146,6 +146,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
   core::token_id first_prompt_token = 0;  // the same
   std::uint64_t healed = 0;               // bytes of the first token that are no text of the answer; the same
+  std::uint32_t engine_token_bytes = 0;   // that the engine keeps of each token of the output; the same
   // Bytes charged for what the job has of its own. After admitted() it is the shard's, and includes the log.
   core::memory_hold memory;
   // Bytes charged for what it shares with the other jobs of its request: the prompts and lists. After
@@ -172,6 +173,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::uint32_t taken = 0;      // tokens taken from the queue
   std::uint32_t counted = 0;    // output tokens that the accounts have
   std::uint64_t log_bytes = 0;  // bytes of the log that `memory` includes
+  std::uint64_t engine_bytes = 0;  // bytes of the engine's output that `memory` includes
   struct follower {
     std::uint64_t handle;
     reader tell;

@@ -239,11 +239,15 @@ void job_stream::state_block::close_log() {
   log.close();
 }
 
+// The output grows by a token at a time, and all shards share the account: many tokens are counted at once.
 void job_stream::state_block::count_log() noexcept {
-  const auto now_kept = log.memory();
-  if (now_kept == log_bytes) return;
-  memory.force(memory.bytes() + now_kept - log_bytes);
-  log_bytes = now_kept;
+  constexpr std::uint64_t at_once = 64;
+  const auto in_log = log.memory();
+  const auto in_engine = (taken + at_once - 1) / at_once * at_once * engine_token_bytes;
+  if (in_log == log_bytes && in_engine == engine_bytes) return;
+  memory.force(memory.bytes() - log_bytes - engine_bytes + in_log + in_engine);
+  log_bytes = in_log;
+  engine_bytes = in_engine;
 }
 
 void job_stream::state_block::admitted(std::shared_ptr<const served_model> by,

@@ -7,6 +7,7 @@
 
 #include "actors/kept_prompt.h"
 #include "core/grammar/calls.h"
+#include "core/job_limits.h"
 #include "core/sample/logprobs.h"
 #include "core/sample/steps.h"
 #include "core/schedule/context_shift.h"
@@ -19,17 +20,18 @@ using core::bad_param;
 using core::result;
 using core::token_id;
 
-constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
-constexpr std::size_t most_banned_strings = 1024, most_banned_bytes = std::size_t{64} << 10;
-// Different tokens of stop_token_ids, and of each list of sampling: a step writes them to a device for each
-// draw.
-constexpr std::size_t most_listed_tokens = 1024;
-constexpr std::size_t most_bad_words = 256, longest_bad_word = 1024;
-constexpr std::size_t most_breakers = 64, longest_breaker = 40;
-constexpr std::size_t longest_cache_salt = 256;
-// Of a job whose context shifts, which ends by no context: the host keeps its whole answer.
-constexpr std::uint32_t most_shifted_output = 1u << 20;
-constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
+using core::longest_bad_word;
+using core::longest_breaker;
+using core::longest_cache_salt;
+using core::longest_deadline;
+using core::longest_stop_string;
+using core::most_bad_words;
+using core::most_banned_bytes;
+using core::most_banned_strings;
+using core::most_breakers;
+using core::most_listed_tokens;
+using core::most_shifted_output;
+using core::most_stop_strings;
 
 // Replaces the default in `out` by the value in the request, if there is one. Error: the value is not in its
 // range.
@@ -296,23 +298,10 @@ result<void> take_stop_strings(const request& r, core::job& j) {
 }
 
 result<void> take_banned_strings(const request& r, core::job& j) {
-  constexpr const char* name = "banned_strings";
-  if (r.banned_strings.size() > most_banned_strings)
-    return bad_param(name, "{} has {} strings; at most {} are taken", name, r.banned_strings.size(),
-                     most_banned_strings);
-  std::vector<std::string> all = r.banned_strings;
-  std::size_t bytes = 0;
-  for (std::string& s : all) {
-    if (s.empty() || s.size() > longest_stop_string)
-      return bad_param(name, "a string of {} must have 1 to {} bytes, not {}", name, longest_stop_string,
-                       s.size());
-    bytes += s.size();
-    for (char& c : s)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  if (bytes > most_banned_bytes)
-    return bad_param(name, "{} has {} bytes; at most {} are taken", name, bytes, most_banned_bytes);
-  j.banned = all;
+  if (!r.banned_strings) return {};
+  auto all = banned_strings_of(*r.banned_strings);
+  if (!all) return all.error();
+  j.banned = *all;
   return {};
 }
 
@@ -360,6 +349,9 @@ result<void> take_logprobs(const request& r, const served_model& m, core::job& j
                      r.prompt_logprobs_param);
   j.prompt_logprobs = 0;
   if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok) return ok;
+  if (std::ranges::any_of(m.places, [](const auto& p) { return p->far; }))
+    return bad_param(r.prompt_logprobs_param, "{}: {} runs in other processes, which do not send them",
+                     r.prompt_logprobs_param, m.name);
   if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
     return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
                      r.prompt_logprobs_param, m.name);
@@ -455,6 +447,26 @@ result<void> check_sampling(const core::sampling_request& r) {
   return take_fields(r, nullptr, s);
 }
 
+result<std::vector<std::string>> banned_strings_of(const std::vector<std::string>& asked) {
+  constexpr const char* name = "banned_strings";
+  if (asked.size() > most_banned_strings)
+    return bad_param(name, "{} has {} strings; at most {} are taken", name, asked.size(),
+                     most_banned_strings);
+  std::vector<std::string> all = asked;
+  std::size_t bytes = 0;
+  for (std::string& s : all) {
+    if (s.empty() || s.size() > longest_stop_string)
+      return bad_param(name, "a string of {} must have 1 to {} bytes, not {}", name, longest_stop_string,
+                       s.size());
+    bytes += s.size();
+    for (char& c : s)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (bytes > most_banned_bytes)
+    return bad_param(name, "{} has {} bytes; at most {} are taken", name, bytes, most_banned_bytes);
+  return all;
+}
+
 namespace {
 
 // The number of tokens at the beginning of `prompt` that stay in a shifting context. A conversation is
@@ -526,7 +538,7 @@ result<void> take_prompt(core::job& j, const request& r, const prepared_request&
   auto prompt = prompt_of(r, known, m, at, now, notes);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok;
-  if (r.token_healing && prompt->size() > 1) {
+  if (r.token_healing.value_or(false) && prompt->size() > 1) {
     j.healing = core::healing_of(prompt->back(), *m.tokenizer, m.info.vocab_size);
     if (j.healing) prompt->pop_back();
   }

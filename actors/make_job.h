@@ -33,6 +33,9 @@ core::result<core::job> job_without_prompt(const request& r, const served_model&
 // Errors name the field that is wrong.
 core::result<void> check_sampling(const core::sampling_request& r);
 
+// A request's banned strings as a job has them, their letters A to Z small. Errors name `banned_strings`.
+core::result<std::vector<std::string>> banned_strings_of(const std::vector<std::string>& asked);
+
 // What is known of a request's answer before its prompt is tokenised.
 struct prepared_request {
   std::optional<core::jinja::rendering> prompt;     // of a conversation whose answer has parts

@@ -14,7 +14,8 @@ constexpr std::uint32_t usual_load_ms = 5000;  // after which a client asks for 
 core::error not_ready(const known_model& m) {
   const auto& name = m.spec.name;
   core::error e =
-      m.state == model_state::failed
+      m.far ? core::make_error(core::errc::unavailable, "no worker of the fleet has {} now", name)
+      : m.state == model_state::failed
           ? core::make_error(core::errc::unavailable, "{} could not be loaded: {}", name, m.reason)
       : m.state == model_state::loading
           ? core::make_error(core::errc::unavailable, "{} is being loaded", name)
@@ -46,7 +47,25 @@ const char* name(model_state s) noexcept {
 
 void model_list::publish(snapshot next) {
   const std::lock_guard hold(lock_);
+  own_ = std::move(next);
+  publish_both();
+}
+
+void model_list::publish_far(std::vector<known_model> all) {
+  const std::lock_guard hold(lock_);
+  far_ = std::move(all);
+  publish_both();
+}
+
+void model_list::publish_both() {
+  snapshot next = own_;
   next.version = now_->version + 1;
+  for (const known_model& m : far_) {
+    if (std::ranges::any_of(own_.known, [&](const auto& own) { return own.spec.name == m.spec.name; }))
+      continue;
+    next.known.push_back(m);
+    if (m.served) next.served.push_back(m.served);
+  }
   now_ = std::make_shared<snapshot>(std::move(next));
   std::erase_if(followers_, [](const auto& f) { return f.expired(); });
   for (const auto& weak : followers_) {

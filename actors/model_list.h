@@ -1,9 +1,11 @@
 // model_list.h — the names of the models that a service knows, how each stands, and what serves it.
 //
 // The model registry (model_registry.h) alone writes: it replaces the whole list at each change, so a reader
-// never waits for a load.
+// never waits for a load. In a gateway of a fleet, the fleet view (fleet/fleet_view.h) alone writes the
+// models that run in other processes. Of two models of one name, the registry's is the one that is found.
 //
-// Thread safety: publish() and set_started() from one thread at a time; everything else from any thread.
+// Thread safety: publish() and set_started() from one thread at a time, and publish_far() from one;
+// everything else from any thread.
 #pragma once
 
 #include <atomic>
@@ -45,6 +47,7 @@ struct known_model {
   std::shared_ptr<ended_jobs> ended = std::make_shared<ended_jobs>();
   core::engine_totals past;
   std::shared_ptr<const load_progress> progress;  // of the last load; null: there was none
+  bool far = false;                               // it runs in other processes, if anywhere
   std::uint64_t loads = 0, load_failures = 0;     // that ended well; that failed
   std::optional<core::duration> last_load;        // how long the last one that ended well took
   std::shared_ptr<model_use> use = std::make_shared<model_use>();  // never null
@@ -71,8 +74,10 @@ class model_list {
   };
   using picture = std::shared_ptr<const snapshot>;
 
-  // Replaces the list, and tells those that follow it. `next.version` is set here.
+  // Replaces the registry's list, and tells those that follow it. `next.version` is set here.
   void publish(snapshot next);
+  // The same for the models that run in other processes.
+  void publish_far(std::vector<known_model> all);
   // Declares that all models of the start are loaded. Later loads change nothing about that.
   void set_started() { started_ = true; }
   bool started() const { return started_; }
@@ -110,8 +115,12 @@ class model_list {
     std::function<void()> changed;
     std::atomic<bool> told{false};  // a call is on its way
   };
+  void publish_both();  // under lock_
+
   const model_aliases aliases_;
   mutable std::mutex lock_;
+  snapshot own_;                  // of the registry
+  std::vector<known_model> far_;  // of the fleet
   picture now_ = std::make_shared<snapshot>();
   std::vector<std::weak_ptr<follower>> followers_;
   std::atomic<bool> started_{false};

@@ -40,6 +40,7 @@ class engine_port {
 struct model_place {
   engine_id engine{};
   std::string device;  // cpu, reference, cuda:N, sim
+  bool far = false;    // it is in another process (actors/fleet)
   memory_use memory;   // bytes that the model takes there
   // Most tokens of a sequence: the smallest of the model's context, --context, --max-seq-len and the page
   // pool.

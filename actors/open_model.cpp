@@ -153,7 +153,76 @@ std::string fresh_fingerprint() {
   return fmt::format("fp_{:08x}{:08x}", device(), device());
 }
 
+// What a model is to requests, once its info, tokenizer and template are known.
+void describe(served_model& served, const model_spec& spec, const owner_options& o) {
+  served.name = spec.name;
+  served.max_tokens_default = o.max_tokens_default;
+  served.created_s =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  served.fingerprint = fresh_fingerprint();
+  for (const bool tools : {false, true})
+    served.answers[tools] =
+        std::make_shared<const core::known_format>(served.chat->format(tools), *served.tokenizer);
+}
+
+core::result<void> texts_of_sim(served_model& m, const model_spec& spec, const owner_options& o) {
+  const auto sim = sim_shape(spec, o);
+  if (!sim) return sim.error();
+  std::shared_ptr<const core::sim_script> script;
+  if (!sim->script.empty()) {
+    auto read = core::sim_script::read(sim->script);
+    if (!read) return read.error();
+    script = std::move(*read);
+  }
+  m.tokenizer = script ? core::make_byte_tokenizer() : core::make_sim_tokenizer();
+  m.info = core::make_sim_model(*sim, {}, std::move(script))->info();
+  m.chat = chat_without_files(o);
+  return {};
+}
+
+core::result<void> texts_of_random(served_model& m, const model_spec& spec, const owner_options& o) {
+  const auto shape = random_shape(spec, o);
+  if (!shape) return shape.error();
+  m.info.architecture = shape->config.architecture;
+  m.info.vocab_size = shape->config.shape.vocab;
+  m.info.context = shape->config.context;
+  m.info.stop_ids = shape->config.stop_ids;
+  m.tokenizer = core::make_numbered_tokenizer(m.info.vocab_size);
+  m.chat = chat_without_files(o);
+  return {};
+}
+
+core::result<void> texts_of_files(served_model& m, const model_spec& spec, const owner_options& o) {
+  auto facts = core::read_model_facts(spec.source);
+  if (!facts) return facts.error();
+  m.info.architecture = facts->config.architecture;
+  m.info.vocab_size = facts->config.shape.vocab;
+  m.info.context = facts->config.context;
+  m.info.stop_ids = std::move(facts->generation.stop_ids);
+  m.defaults = facts->generation.defaults;
+  auto tokenizer = core::load_tokenizer(spec.source);
+  if (!tokenizer) return tokenizer.error();
+  m.tokenizer = std::move(*tokenizer);
+  auto chat = chat_of_files(spec, o, *m.tokenizer);
+  if (!chat) return chat.error();
+  m.chat = std::move(*chat);
+  return {};
+}
+
 }  // namespace
+
+core::result<std::shared_ptr<served_model>> open_texts(const model_spec& spec, const owner_options& o) {
+  auto m = std::make_shared<served_model>();
+  const bool simulated = spec.source == "sim" || spec.source.starts_with("sim:");
+  const auto opened = simulated         ? texts_of_sim(*m, spec, o)
+                      : is_random(spec) ? texts_of_random(*m, spec, o)
+                                        : texts_of_files(*m, spec, o);
+  if (!opened) return opened.error();
+  m->context = context_of(spec, o, m->info.context);
+  describe(*m, spec, o);
+  return m;
+}
 
 // With auto a step with a slice takes 30 ms on the host. On a device of its own decoding is fast, and auto
 // means at most one and a half times a step without a slice. The target is below that, since not all slices
@@ -283,18 +352,10 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   place.admission = std::make_unique<admission_control>(o.max_batch, o);
 
   auto& served = *m.served;
-  served.name = spec.name;
   served.info = info;
   served.context = place.context;
-  served.max_tokens_default = o.max_tokens_default;
+  describe(served, spec, o);
   if (spec.limits.max_tokens) served.max_tokens = static_cast<std::uint32_t>(*spec.limits.max_tokens);
-  served.created_s =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  served.fingerprint = fresh_fingerprint();
-  for (const bool tools : {false, true})
-    served.answers[tools] =
-        std::make_shared<const core::known_format>(served.chat->format(tools), *served.tokenizer);
   return opened;
 }
 

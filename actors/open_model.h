@@ -63,6 +63,10 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
                                                       const model_progress& progress,
                                                       std::function<void(core::duration)> spend = {});
 
+// A model without its weights: all that requests need of it. It has neither a place nor constraints yet.
+// Errors as open_model(), but for those of weights and memory.
+core::result<std::shared_ptr<served_model>> open_texts(const model_spec& spec, const owner_options& o);
+
 // How long the load takes beside its work: what load= of a simulated model says.
 core::duration simulated_load(const model_spec& spec, const owner_options& o);
 

@@ -24,7 +24,9 @@ core::result<void> take_preset(request& r, const sampling_presets& all) {
   if (!r.preset) return {};
   const auto found = all.find(*r.preset);
   if (found == all.end()) return unknown_preset(*r.preset, all);
-  const core::sampling_request& preset = found->second;
+  const sampling_preset& preset = found->second;
+  if (!r.banned_strings) r.banned_strings = preset.banned_strings;
+  if (!r.token_healing) r.token_healing = preset.token_healing;
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
     auto& own = r.sampling.*sent;
     const bool is_set = own != std::remove_cvref_t<decltype(own)>();

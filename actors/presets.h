@@ -7,7 +7,9 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/request.h"
 #include "core/error.h"
@@ -15,7 +17,13 @@
 
 namespace weir::actors {
 
-using sampling_presets = std::map<std::string, core::sampling_request, std::less<>>;
+// The fields as in a request.
+struct sampling_preset : core::sampling_request {
+  std::optional<std::vector<std::string>> banned_strings;
+  std::optional<bool> token_healing;
+};
+
+using sampling_presets = std::map<std::string, sampling_preset, std::less<>>;
 
 // Sets each sampling field that the request neither sets nor leaves out, as the preset that it names has it.
 // A request that names none stays as it is. Error: invalid_param, `preset`, with the names that there are.

@@ -59,7 +59,8 @@ struct request {
 
   bool add_special_tokens = true;                      // to a raw prompt, as the tokenizer does
   bool skip_special_tokens = true;                     // special tokens add nothing to the text of the answer
-  bool token_healing = false;  // the answer's first token begins with the prompt's last one (core/healing.h)
+  // The answer's first token begins with the prompt's last one (core/healing.h); unset: it does not.
+  std::optional<bool> token_healing;
   std::optional<std::int64_t> max_tokens, min_tokens;  // output tokens
   bool shifts = false;  // older tokens leave a full context, and the answer goes on (core::job::shifts)
   std::optional<std::int64_t> max_repeats;   // repetitions in a row that end the job; unset: none does
@@ -68,9 +69,10 @@ struct request {
   std::vector<std::string> stop;             // stop strings
   bool shows_stop = false;                   // the stop string that ends the answer is a part of it
   std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
-  std::vector<std::string> banned_strings;   // texts that the answer must not have, in letters of any case
+  // Texts that the answer must not have, in letters of any case; unset: there are none.
+  std::optional<std::vector<std::string>> banned_strings;
   core::sampling_request sampling;           // how its tokens are chosen
-  std::optional<std::string> preset;         // name of what sets the other fields of `sampling` (presets.h)
+  std::optional<std::string> preset;         // name of what sets the other fields that it has (presets.h)
   // The fields of `sampling` that the client sent with a value that asks for nothing, such as an empty list.
   // No preset sets them. Constants.
   std::vector<std::string_view> sampling_left_out;

@@ -11,6 +11,7 @@
 
 #include "actors/job_state.h"
 #include "actors/job_witness.h"
+#include "actors/service_doors.h"
 #include "actors/service_parts.h"
 #include "core/insist.h"
 
@@ -420,6 +421,19 @@ readiness service::ready() const {
                   fmt::format("the last {} jobs of {} ended in logits that are not finite", bad, m->name)};
   }
   return {true, {}};
+}
+
+service_doors service::doors() const {
+  return {p_->list,
+          p_->pool,
+          p_->constraint_pool,
+          p_->hosts,
+          p_->lasting,
+          p_->memory,
+          p_->shared.constraints,
+          p_->shared.cancel_to_release,
+          p_->seen,
+          [p = p_.get()](std::shared_ptr<const void> what) { p->kept.push_back(std::move(what)); }};
 }
 
 void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }

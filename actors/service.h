@@ -120,6 +120,8 @@ struct service_options {
   std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>();
 };
 
+struct service_doors;
+
 class service {
  public:
   // `time` must outlive the service. No model is loaded yet: until load() is done, submit() refuses with
@@ -212,6 +214,9 @@ class service {
   readiness ready() const;
   // Delays of all jobs from a cancel or deadline until their pages were free.
   const core::delays& cancel_to_release() const noexcept;
+
+  // What a fleet needs of the service (service_doors.h); for actors/fleet alone.
+  service_doors doors() const;
 
   // Cancels all live jobs.
   void cancel_all();

@@ -67,6 +67,7 @@ struct service::parts {
   model_list list;
   const sampling_presets presets;
   const shared_by_owners shared;
+  std::vector<std::shared_ptr<const void>> kept;  // see service_doors::keep
   std::optional<exclusive_thread> control;  // outlives the hosts, which answer the model registry there
   const executor control_ex;
   const std::vector<std::unique_ptr<host>> hosts;  // never empty

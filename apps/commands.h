@@ -28,6 +28,9 @@ int fail(std::string_view message);
 using command = std::function<int()>;
 
 command add_serve(CLI::App& app);
+command add_worker(CLI::App& app);
+command add_gateway(CLI::App& app);
+command add_fleet(CLI::App& app);
 command add_plan(CLI::App& app);
 command add_inspect(CLI::App& app);
 command add_generate(CLI::App& app);

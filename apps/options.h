@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "core/config_file.h"
+#include "core/join_config.h"
 
 namespace CLI {
 class App;
@@ -14,6 +15,9 @@ namespace weir::apps {
 
 void add_settings(CLI::App& app, core::engine_settings& s);
 void add_settings(CLI::App& app, core::server_settings& s);
+void add_settings(CLI::App& app, core::join_settings& s);
+void add_settings(CLI::App& app, core::worker_settings& s);
+void add_settings(CLI::App& app, core::gateway_settings& s);
 
 // Adds the WEIR_… variable to each option that `app` has so far.
 void name_variables(CLI::App& app);

@@ -1,34 +1,14 @@
-#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <csignal>
-#include <cstdio>
-#include <fstream>
 #include <iostream>
-#include <thread>
 
-#include "actors/device_watch.h"
 #include "apps/commands.h"
 #include "apps/engine_options.h"
-#include "apps/local_service.h"
-#include "apps/log.h"
-#include "apps/memory_limit.h"
 #include "apps/options.h"
 #include "apps/plan.h"
 #include "apps/progress.h"
+#include "apps/serving.h"
 #include "core/config_file.h"
-#include "core/size_text.h"
-#include "core/visible.h"
-#include "kernels/cuda/backend.h"
-#include "net/access/key_file.h"
-#include "net/access/origin.h"
-#include "net/memory_returner.h"
-#include "net/metrics/resident.h"
-#include "net/preset_files.h"
-#include "net/server.h"
 
 namespace weir::apps {
 namespace {
@@ -39,259 +19,21 @@ struct serve_options {
   bool print_config = false;
 };
 
-core::result<std::string> read_file(const char* option, const std::string& file) {
-  std::ifstream in(file);
-  std::string text;
-  char piece[4096];
-  while (in.read(piece, sizeof piece) || in.gcount() > 0)
-    text.append(piece, static_cast<std::size_t>(in.gcount()));
-  if (!in.eof() || in.bad()) return core::bad_param(option, "--{} {}: cannot be read", option, file);
-  return text;
-}
-
-// The secret without the ends of lines after it; empty where there is no file.
-core::result<std::string> read_token_secret(const std::string& file) {
-  constexpr std::size_t least_bytes = 32;
-  if (file.empty()) return std::string();
-  auto text = read_file("token-secret-file", file);
-  if (!text) return text.error();
-  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
-  if (text->size() < least_bytes)
-    return core::bad_param("token-secret-file", "--token-secret-file {}: a secret has {} bytes or more", file,
-                           least_bytes);
-  return text;
-}
-
-std::string url_host(const std::string& host) {
-  return host.find(':') == host.npos ? host : "[" + host + "]";
-}
-
-// Time for clients to read their last frames, if the server ends before their jobs have ended.
-constexpr std::chrono::milliseconds last_words{500};
-
-// Runs a server: listens, loads the models, prints that it is ready, serves until a signal, drains, stops.
-class serving {
- public:
-  serving(const core::server_settings& o, actors::service_options s, net::server_options n,
-          net::key_file keys)
-      : devices_(s.devices),
-        shards_(o.io_threads, s.seen),
-        service_(std::move(s), clock_),
-        server_(service_, shards_, std::move(n)),
-        signals_(io_, SIGINT, SIGTERM),
-        hang_up_(io_),
-        timer_(io_),
-        memory_timer_(io_),
-        key_timer_(io_),
-        watch_timer_(io_),
-        keys_(std::move(keys)),
-        settings_(o) {}
-
-  int run() {
-    if (auto ok = server_.start(); !ok) return fail(ok.error());
-    if (const auto at = server_.metrics())
-      spdlog::info("metrics, without a key: http://{}:{}/metrics", url_host(at->host), at->port);
-    wait_for_signal();
-    if (keys_.is_named()) watch_keys();
-    service_.load(show_load_progress(), io_.get_executor(), [this](core::result<> r) { loaded(r); });
-    io_.run();
-    server_.stop();
-    return exit_;
-  }
-
- private:
-  void loaded(const core::result<>& r) {
-    if (!r) {
-      exit_ = fail(r.error());
-      return io_.stop();
-    }
-    show_memory(service_.stats().memory);
-    const auto for_clients = clients_limit(process_limit(settings_.max_memory), net::resident_bytes(),
-                                           settings_.max_memory != 0);
-    if (!for_clients) {
-      exit_ = fail(for_clients.error());
-      return io_.stop();
-    }
-    service_.memory()->set_limit(*for_clients);
-    return_memory();
-    for (const auto& device : devices_)
-      if (device.starts_with("cuda:")) watched_.push_back({device, {}});
-    if (!watched_.empty()) watch_devices();
-    spdlog::info("clients may make the process hold {}", core::size_text(*for_clients));
-    const auto models = service_.models();
-    std::string names;
-    for (const auto& m : models) {
-      names += (names.empty() ? "" : ",") + m.name;
-      for (const auto& note : m.notes) spdlog::info("{}: {}", m.name, core::one_line(note));
-      if (!m.no_messages.empty()) spdlog::warn("{}: {}", m.name, m.no_messages);
-    }
-    std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(),
-                server_.port(), names.c_str(), models.front().device.c_str());
-    std::fflush(stdout);
-  }
-
-  void return_memory() {
-    returner_.tick();
-    memory_timer_.expires_after(net::memory_returner::every);
-    memory_timer_.async_wait([this](boost::system::error_code ec) {
-      if (!ec) return_memory();
-    });
-  }
-
-  // The keys are read again on SIGHUP, and when their file has changed.
-  void watch_keys() {
-    hang_up_.add(SIGHUP);
-    wait_for_hang_up();
-    poll_keys();
-  }
-  void wait_for_hang_up() {
-    hang_up_.async_wait([this](boost::system::error_code ec, int) {
-      if (ec) return;
-      key_trouble_.clear();
-      read_keys_again();
-      wait_for_hang_up();
-    });
-  }
-  void poll_keys() {
-    key_timer_.expires_after(net::key_file::poll_every);
-    key_timer_.async_wait([this](boost::system::error_code ec) {
-      if (ec) return;
-      if (keys_.has_changed(std::chrono::steady_clock::now())) read_keys_again();
-      poll_keys();
-    });
-  }
-  void read_keys_again() {
-    core::contained(service_.seen(), "reading the keys again", [this] {
-      server_.set_keys_stale(true);
-      const auto keys = keys_.read();
-      if (!keys) return say_keys_stay(keys.error().message);
-      key_trouble_.clear();
-      const auto d = server_.set_keys(*keys);
-      spdlog::info("--api-key-file {}: {} keys; {} new, {} removed, {} changed", keys_.name(), keys->size(),
-                   d.added, d.removed, d.changed);
-    });
-  }
-
-  // Says a reason once, however often the file is tried again.
-  void say_keys_stay(const std::string& why) {
-    if (why != key_trouble_) spdlog::error("{}; the keys stay as they were", why);
-    key_trouble_ = why;
-  }
-
-  void watch_devices() {
-    for (auto& [device, watch] : watched_)
-      if (const auto line = watch.tick(kernels::cuda_state(std::atoi(device.c_str() + 5))))
-        spdlog::log(line->slower ? spdlog::level::warn : spdlog::level::info, "{}: {}", device, line->text);
-    watch_timer_.expires_after(actors::device_watch::every);
-    watch_timer_.async_wait([this](boost::system::error_code ec) {
-      if (!ec) watch_devices();
-    });
-  }
-
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code ec, int number) {
-      if (!ec) on_signal(number);
-    });
-  }
-
-  // The first signal drains the server; the second one stops it at once.
-  void on_signal(int number) {
-    if (std::exchange(draining_, true)) {
-      spdlog::warn("stopping at once");
-      exit_ = number == SIGINT ? exit_code::interrupted : exit_code::done;
-      return cut_short();
-    }
-    spdlog::info("draining: no new jobs; running ones have {} s", settings_.drain.count());
-    wait_for_signal();
-    server_.drain([this] { io_.stop(); });
-    timer_.expires_after(settings_.drain);
-    timer_.async_wait([this](boost::system::error_code ec) {
-      if (ec) return;
-      spdlog::warn("jobs still run after {} s: stopping", settings_.drain.count());
-      cut_short();
-    });
-  }
-
-  // Cancels the running jobs, so that every client is told how its job ended, and stops after `last_words`,
-  // also if a client has not read its last frames.
-  void cut_short() {
-    service_.cancel_all();
-    timer_.expires_after(last_words);
-    timer_.async_wait([this](boost::system::error_code ec) {
-      if (!ec) io_.stop();
-    });
-  }
-
-  static int fail(const core::error& e) {
-    std::cerr << e.message << '\n';
-    return exit_of(e);
-  }
-
-  struct watched {
-    std::string device;
-    actors::device_watch watch;
-  };
-  const std::vector<std::string> devices_;
-  std::vector<watched> watched_;
-  actors::system_time clock_;
-  boost::asio::io_context io_{1};
-  net::shards shards_;  // must outlive the service, whose streams post to them
-  actors::service service_;
-  net::server server_;
-  boost::asio::signal_set signals_, hang_up_;
-  boost::asio::steady_timer timer_, memory_timer_, key_timer_, watch_timer_;
-  net::key_file keys_;
-  std::string key_trouble_;  // why the keys could not be read, as it was last said; empty: they were
-  net::memory_returner returner_;
-  const core::server_settings& settings_;
-  bool draining_ = false;
-  int exit_ = exit_code::done;
-};
-
 int run(const serve_options& o) {
   std::string why_cpu;
   auto service = service_options_of(o.engine, o.server.queue, why_cpu, o.server.models_dir);
-  net::key_file key_source(o.server.api_key_file);
-  core::result<std::vector<net::api_key>> keys = std::vector<net::api_key>();
-  if (key_source.is_named()) keys = key_source.read();
-  auto secret = read_token_secret(o.server.token_secret_file);
-  auto origins = net::parse_origins(o.server.allow_origin);
-  auto presets = net::read_presets(o.server.preset);
-  for (const auto& e : {service.error(), keys.error(), secret.error(), origins.error(), presets.error()})
-    if (!e.message.empty()) {
-      std::cerr << e.message << '\n';
-      return exit_of(e);
-    }
+  if (!service) return fail(service.error());
+  const auto settings = set_server_settings(*service, o.server);
+  if (!settings) return fail(settings.error());
+  auto parts = server_parts_of(o.server);
+  if (!parts) return fail(parts.error());
   show_device(why_cpu);
   for (const auto& ok : {set_copies(*service, o.server.replicas), set_aliases(*service, o.server.alias),
                          set_shares(*service, o.server.share), set_limits(*service, o.server.limit),
                          set_demand(*service, o.server, !o.server.models_dir.empty())})
-    if (!ok) {
-      std::cerr << ok.error().message << '\n';
-      return exit_of(ok.error());
-    }
-  if (const auto ok = plan_before_load(*service); !ok) {
-    std::cerr << core::visible(ok.error().message) << '\n';
-    return exit_of(ok.error());
-  }
-  service->drain = o.server.drain;
-  service->presets = std::move(*presets);
-  service->share_prefixes = o.server.share_prefixes;
-  service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
-  net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};
-  at.allow_origin = std::move(*origins);
-  at.on_request = [log = std::make_shared<request_log>()](const net::request_record& r) { log->write(r); };
-  if (std::ranges::find(at.allow_origin, net::no_origin) != at.allow_origin.end())
-    spdlog::warn(
-        "--allow-origin null: pages from files may use the server, and so may any site from a sandboxed "
-        "frame");
-  if (net::open_to_anyone(at))
-    spdlog::warn("--listen {} without --api-key-file: anyone who can reach this address can use the server",
-                 at.listen);
-  if (net::metrics_open_to_anyone(at))
-    spdlog::warn("--metrics-listen {}: anyone who can reach this address can read the metrics",
-                 at.metrics_listen);
-  return serving(o.server, std::move(*service), std::move(at), std::move(key_source)).run();
+    if (!ok) return fail(ok.error());
+  if (const auto ok = plan_before_load(*service); !ok) return fail(ok.error());
+  return serve_until_signal(o.server, std::move(*service), std::move(*parts));
 }
 
 }  // namespace
@@ -303,7 +45,6 @@ command add_serve(CLI::App& app) {
       ->configurable(false);
   add_settings(app, o->engine);
   add_settings(app, o->server);
-  refuse(app, {"share"});
   add_common(app);
   return [o, &app]() -> int {
     if (!o->print_config) return run(*o);

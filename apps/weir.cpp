@@ -49,11 +49,14 @@ int run(int argc, char** argv) {
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
   add("plan", "whether models fit their devices, and what of them goes to which; loads nothing", add_plan);
 #ifdef WEIR_SERVE_ONLY
-  add_refused(
-      app,
-      {"inspect", "generate", "chat", "render", "tokenize", "accept", "load", "models", "launch", "bench"},
-      "left out of builds with a sanitizer");
+  add_refused(app,
+              {"worker", "gateway", "fleet", "inspect", "generate", "chat", "render", "tokenize", "accept",
+               "load", "models", "launch", "bench"},
+              "left out of builds with a sanitizer");
 #else
+  add("worker", "run models for the gateways of a fleet", add_worker);
+  add("gateway", "serve the models of a fleet's workers over HTTP and WebSocket", add_gateway);
+  add("fleet", "the workers of a fleet, and what each of them does", add_fleet);
   add("inspect", "what a server would do with a model, from the headers of its files", add_inspect);
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("chat", "a conversation in a terminal, with a model here or a server", add_chat);

@@ -22,7 +22,8 @@ namespace weir::core {
 class tokenizer;  // core/text/tokenizer/tokenizer.h
 
 struct healing {
-  std::string bytes;                   // of the token that was taken away; never empty
+  token_id token = 0;                  // that was taken away
+  std::string bytes;                   // of this token; never empty
   std::vector<std::uint32_t> allowed;  // the tokens that begin with them, as draw::allowed has them
 };
 

@@ -22,7 +22,8 @@
 namespace weir::core {
 
 namespace grammar {
-class constraint;  // core/grammar/constraint.h
+class constraint;        // core/grammar/constraint.h
+struct constraint_text;  // core/grammar/compile.h
 }
 
 // 128 random bits. Clients see its text() (32 hex digits) as response_id, as OpenAI's id and in /v1/jobs.
@@ -78,6 +79,8 @@ struct job {
   std::optional<std::uint32_t> prompt_logprobs;
   // What the output may be; null: anything. Jobs share it.
   std::shared_ptr<grammar::constraint> constraint;
+  // What `constraint` was made of. Set where another process may get the job; null: it does not.
+  std::shared_ptr<const grammar::constraint_text> constraint_source;
   grammar::forcing force = grammar::forcing::canonical;  // which tokens the constraint decides
   std::string cache_salt;              // prefixes are shared only between jobs of equal salts
   int priority = 0;                    // higher first

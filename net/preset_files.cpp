@@ -51,7 +51,7 @@ core::result<void> read_preset_field(std::string_view name, const json::value& v
 
 }  // namespace
 
-core::result<core::sampling_request> read_preset(std::string_view text) {
+core::result<actors::sampling_preset> read_preset(std::string_view text) {
   const auto parsed = read_json(text, {.depth = max_body_depth});
   if (!parsed) return parsed.error();
   if (!parsed->is_object())
@@ -62,7 +62,12 @@ core::result<core::sampling_request> read_preset(std::string_view text) {
     if (auto read = read_preset_field(name, value, r); !read) return read.error();
   if (auto read = read_dynamic_temperature(parsed->get_object(), r); !read) return read.error();
   if (auto fine = actors::check_sampling(r.sampling); !fine) return fine.error();
-  return std::move(r.sampling);
+  if (r.banned_strings)
+    if (auto fine = actors::banned_strings_of(*r.banned_strings); !fine) return fine.error();
+  actors::sampling_preset out{std::move(r.sampling), {}, {}};
+  out.banned_strings = std::move(r.banned_strings);
+  out.token_healing = r.token_healing;
+  return out;
 }
 
 core::result<actors::sampling_presets> read_presets(const std::vector<std::string>& named) {

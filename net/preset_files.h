@@ -22,7 +22,7 @@ inline constexpr std::size_t longest_preset_name = 64;    // bytes
 inline constexpr std::size_t most_presets = 256;
 
 // The fields of a file's text. Error: invalid_param; its `param` is the field.
-core::result<core::sampling_request> read_preset(std::string_view text);
+core::result<actors::sampling_preset> read_preset(std::string_view text);
 
 // The presets of texts NAME=FILE. A name has letters, digits, '.', '_' and '-'. Error: invalid_param,
 // `preset`, with the text and the field.

@@ -28,7 +28,8 @@ error in_model(const std::string& path, error e) {
   return e;
 }
 
-result<opened_model> open_directory(const std::string& dir) {
+// What the JSON files of a directory say.
+result<model_facts> read_directory(const std::string& dir) {
   const std::string config_path = dir + "/config.json", generation_path = dir + "/generation_config.json";
   auto text = read_text_file(config_path);
   if (!text) return text.error();
@@ -43,6 +44,14 @@ result<opened_model> open_directory(const std::string& dir) {
     if (!parsed) return parsed.error();
     generation = std::move(*parsed);
   }
+  return model_facts{std::move(*config), std::move(generation)};
+}
+
+result<opened_model> open_directory(const std::string& dir) {
+  auto facts = read_directory(dir);
+  if (!facts) return facts.error();
+  auto* const config = &facts->config;
+  auto& generation = facts->generation;
 
   auto weights = open_safetensors(dir);
   if (!weights) return weights.error();
@@ -132,6 +141,13 @@ std::string best_device(const kernels::cuda_machine& found, std::string& why) {
 }
 
 std::string best_device(std::string& why) { return best_device(kernels::find_cuda(), why); }
+
+result<model_facts> read_model_facts(const std::string& path) {
+  if (!is_gguf_path(path)) return read_directory(path);
+  auto m = open_gguf(path);
+  if (!m) return m.error();
+  return model_facts{std::move(m->config), std::move(m->generation)};
+}
 
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv,
                                     std::uint32_t max_batch, std::uint32_t context) {

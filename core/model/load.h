@@ -43,6 +43,14 @@ std::string best_device(std::string& why);
 // The same for a machine whose CUDA devices are `found`.
 std::string best_device(const kernels::cuda_machine& found, std::string& why);
 
+// What a model is, without its weights. `path`: a directory, in which no file of weights is looked for, or a
+// GGUF file.
+struct model_facts {
+  model_config config;
+  generation_config generation;
+};
+result<model_facts> read_model_facts(const std::string& path);
+
 // Facts about a model that are known before any weight is read. `path`: a directory in Hugging Face layout,
 // or a GGUF file. `kv`: what its pages store; a backend that has no such type is an error of invalid_param.
 // `context`: the most tokens of a sequence that will be served, 0 for all that the model has; a model may

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/sample/params.h"
@@ -38,6 +39,7 @@ struct dry_breakers {
   };
   token_set single;
   std::vector<text> longer;
+  std::vector<std::string> texts;  // of which all of these were made
 
   // Whether a breaker ends with the token before place `end`.
   bool end_at(const token_history& of, std::size_t end) const;

@@ -87,4 +87,20 @@ stop_strings::node_id stop_strings::next(node_id n, unsigned char byte) const no
   return next(nodes_, n, byte);
 }
 
+std::vector<std::string> stop_strings::texts() const {
+  std::vector<std::string> out, paths(nodes_.size());  // the text of each node, until it has its children
+  for (node_id n = root; n < nodes_.size(); ++n) {
+    const node& at = nodes_[n];
+    const std::string path = std::move(paths[n]);
+    for (node_id c = at.first; c < at.first + at.children; ++c)
+      paths[c] = path + static_cast<char>(nodes_[c].byte);
+    if (at.depth == 0 || at.matched != at.depth) continue;
+    if (out.size() <= at.which) out.resize(at.which + 1);
+    out[at.which] = path;
+  }
+  for (std::string& s : out)
+    if (s.empty()) s = out.front();  // it was equal to one before it, and no match has its index
+  return out;
+}
+
 }  // namespace weir::core

@@ -33,6 +33,10 @@ class stop_strings {
   // Bytes of the longest string; 0: there is none.
   std::uint32_t longest() const noexcept { return empty() ? 0 : nodes_[nodes_.size() - 1].depth; }
 
+  // Strings of which an equal automaton is made: those of this one, by their indices. A string that was there
+  // before under another index is replaced by an equal or another string of the list.
+  std::vector<std::string> texts() const;
+
   // The node of the longest text that some string begins with and that ends the text of node `n` followed by
   // `byte`. Takes one comparison in the mean over a text, where few strings begin alike. REQUIRES: not empty.
   node_id next(node_id n, unsigned char byte) const noexcept;

@@ -214,7 +214,7 @@ core::result<model_order> read_order(const route_match& route, std::string_view 
 }
 
 bool reads_files(const model_order& o, const source_rules& rules) {
-  if (o.is == order_kind::unload) return false;
+  if (o.is == order_kind::unload || o.is == order_kind::share) return false;
   const std::string& name = o.in.spec.name;
   const std::string& source = o.in.spec.source;
   if (source.empty()) return !known_model(rules, name) && !rules.models_dir.empty();
@@ -222,7 +222,7 @@ bool reads_files(const model_order& o, const source_rules& rules) {
 }
 
 std::optional<reply> settle_source(model_order& o, const source_rules& rules) {
-  if (o.is == order_kind::unload) return std::nullopt;
+  if (o.is == order_kind::unload || o.is == order_kind::share) return std::nullopt;
   std::string& source = o.in.spec.source;
   const std::string& name = o.in.spec.name;
   const auto in_dir = [&](const std::string& of) -> core::result<std::string> {

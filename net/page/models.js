@@ -1,5 +1,6 @@
 // models.js — which models there are, and which one is chosen.
 import { authorization } from "./credentials.js";
+import { offer_presets } from "./settings.js";
 
 const select = document.getElementById("model");
 
@@ -26,7 +27,8 @@ export async function refresh_models() {
   try {
     const answer = await fetch("v1/models", authorization());
     if (!answer.ok) return;
-    const { data } = await answer.json(); // it has models, too, that are known and not loaded
+    const { data, presets = [] } = await answer.json(); // data: also models that are known and not loaded
+    offer_presets(presets);
     const loaded = data.filter(({ status }) => (status?.value ?? "loaded") === "loaded");
     show_models(loaded.map(({ id }) => id));
   } catch {

@@ -215,6 +215,7 @@ function online(session) {
     bound_settings(session.limits);
     show_models(session.models);
     if (session.models.length === 0) fill_in_models();
+    else refresh_models(); // for the presets
   }
   device_is(session !== null, fill_in_models);
 }

@@ -27,6 +27,15 @@ export function bound_settings({ max_tokens } = {}) {
   if (max_tokens) form.elements.max_tokens.max = max_tokens;
 }
 
+/** The presets that the server has: names of fields that are left empty here. */
+export function offer_presets(names) {
+  const select = form.elements.preset;
+  const kept = JSON.parse(localStorage.getItem(place) ?? "{}").preset;
+  select.replaceChildren(new Option("none", ""), ...names.map((name) => new Option(name, name)));
+  select.value = names.includes(kept) ? kept : "";
+  document.getElementById("preset-label").hidden = names.length === 0;
+}
+
 /** Fields of a request. What is left empty is not sent, so that the model's own default counts. */
 export function sampling() {
   const request = { window: window_tokens, timing: true }; // timing: for the chart
@@ -40,7 +49,10 @@ export function sampling() {
     const ids = form.elements[name].value.match(/\d+/g);
     if (ids) request[name] = ids.map(Number);
   }
-  if (form.elements.temperature_last.value !== "") request.temperature_last = true;
+  for (const name of ["temperature_last", "token_healing"])
+    if (form.elements[name].value !== "") request[name] = true;
+  for (const name of ["context_overflow", "preset"])
+    if (form.elements[name].value !== "") request[name] = form.elements[name].value;
   return request;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <variant>
 
 #include "net/protocol/constraint_fields.h"
@@ -48,22 +49,25 @@ core::result<void> store_strings(std::string_view name, const json::array& items
   return {};
 }
 
-// Stores a string, or the items of an array of strings, in the `member` of the request.
-template <auto member>
-core::result<void> store_texts(std::string_view name, const json::value& v, request& r) {
+// Stores a string, or the items of an array of strings.
+core::result<void> store_texts(std::string_view name, const json::value& v, std::vector<std::string>& to) {
   if (v.is_string()) {
-    r.*member = {std::string(v.get_string())};
+    to = {std::string(v.get_string())};
     return {};
   }
-  if (v.is_array()) return store_strings(name, v.get_array(), r.*member);
+  if (v.is_array()) return store_strings(name, v.get_array(), to);
   return wrong(name, fmt::format("{} must be a string or an array of strings, not {}", name, kind_of(v)));
+}
+
+core::result<void> store_stop(std::string_view name, const json::value& v, request& r) {
+  return store_texts(name, v, r.stop);
 }
 
 // An empty string bans nothing, as SillyTavern sends it.
 core::result<void> store_banned(std::string_view name, const json::value& v, request& r) {
-  r.banned_strings.clear();
+  auto& all = r.banned_strings.emplace();
   if (v.is_string() && v.get_string().empty()) return {};
-  return store_texts<&request::banned_strings>(name, v, r);
+  return store_texts(name, v, all);
 }
 
 core::result<void> store_sampling(std::string_view name, const json::value& v, std::optional<double>& to) {
@@ -250,12 +254,10 @@ constexpr field fields[] = {
     {"max_repeats", store<read_integer, &request::max_repeats>},
     {"context_overflow", store_overflow},
     {"ignore_eos", store<read_bool, &request::ignore_eos>},
-    {"stop", store_texts<&request::stop>},
-    {"banned_strings", store_banned},
+    {"stop", store_stop},
     {"include_stop_str_in_output", store<read_bool, &request::shows_stop>},
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
     {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
-    {"token_healing", store<read_bool, &request::token_healing>},
     {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},
     {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},
@@ -268,6 +270,22 @@ constexpr field fields[] = {
     {"reasoning_format", store_reasoning_format},
     {"include_reasoning", store<read_bool, &request::show_reasoning>},
 };
+
+// Those of them that say how tokens are chosen, all the same.
+constexpr field more_sampling[] = {
+    {"banned_strings", store_banned},
+    {"token_healing", store<read_bool, &request::token_healing>},
+};
+
+// Stores a member that one of the `known` fields has by its name. False: none has.
+core::result<bool> read_known(std::span<const field> known, std::string_view name, const json::value& v,
+                              request& r) {
+  const auto f = std::ranges::find(known, name, &field::name);
+  if (f == known.end()) return false;
+  if (v.is_null()) return true;
+  if (auto read = f->read(name, v, r); !read) return read.error();
+  return true;
+}
 
 // Other servers' names of sampling fields, with the same values.
 constexpr std::pair<std::string_view, std::string_view> sampling_aliases[] = {
@@ -420,6 +438,7 @@ core::error unknown_field(std::string_view name) {
 }
 
 core::result<bool> read_sampling_field(std::string_view name, const json::value& sent_value, request& r) {
+  if (auto known = read_known(more_sampling, name, sent_value, r); !known || *known) return known;
   const auto alias = std::ranges::find(sampling_aliases, name, [](const auto& a) { return a.first; });
   const std::string_view own = alias == std::end(sampling_aliases) ? name : alias->second;
   json::value other;
@@ -450,12 +469,7 @@ core::result<bool> read_sampling_field(std::string_view name, const json::value&
 
 core::result<bool> read_request_field(std::string_view name, const json::value& v, request& r) {
   if (auto known = read_sampling_field(name, v, r); !known || *known) return known;
-  for (const field& f : fields) {
-    if (f.name != name) continue;
-    if (v.is_null()) return true;
-    if (auto read = f.read(name, v, r); !read) return read.error();
-    return true;
-  }
+  if (auto known = read_known(fields, name, v, r); !known || *known) return known;
   if (is_template_field(name)) return true;                       // read_template_fields()
   if (is_constraint_field(name)) return true;                     // read_constraint_fields()
   if (name == "logprobs" || name == "top_logprobs") return true;  // read_logprobs_fields()

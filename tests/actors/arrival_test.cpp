@@ -308,6 +308,28 @@ TEST_CASE("arrival: what jobs share is counted once, until the last of them has 
   }
 }
 
+TEST_CASE("arrival: what the engine keeps of each token is counted as tokens come, until the job ends") {
+  const bool banned = GENERATE(false, true);
+  arrival_rig r(1);
+  const auto account = std::make_shared<core::memory_account>();
+  r.a.memory = core::memory_hold(account);
+  if (banned) r.a.asked.banned_strings = {"never"};
+  r.a.bring_in(r.at);
+  r.run();
+  auto& s = *r.a.choices.at(0);
+  const auto before = account->used() - s.log_bytes;
+  core::delays released;
+  actors::outbox out(released);
+  s.out = &out;
+  const std::vector<core::token> tokens(65, core::token{5, {}});
+  REQUIRE(s.write(tokens) == 65);
+  out.flush();
+  r.run();
+  CHECK(account->used() - s.log_bytes == before + 128 * (sizeof(core::token) + (banned ? 4 : 0)));
+  s.end({});
+  CHECK(account->used() == s.log_bytes);
+}
+
 TEST_CASE("arrival: the lists of a request that waits are counted, too") {
   const listed_request r;
   CHECK(list_bytes(r.a.asked) >= 250'000 * sizeof(std::int64_t) + 1000);

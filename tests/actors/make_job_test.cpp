@@ -119,9 +119,9 @@ TEST_CASE("a value out of its range is refused, naming the field") {
        [](auto& r) {
          r.banned_strings = {"a", ""};
        }},
-      {"banned_strings", [](auto& r) { r.banned_strings.assign(1025, "x"); }},
-      {"banned_strings", [](auto& r) { r.banned_strings = {std::string(1025, 'x')}; }},
-      {"banned_strings", [](auto& r) { r.banned_strings.assign(65, std::string(1024, 'x')); }},
+      {"banned_strings", [](auto& r) { r.banned_strings.emplace(1025, "x"); }},
+      {"banned_strings", [](auto& r) { r.banned_strings.emplace(1, std::string(1025, 'x')); }},
+      {"banned_strings", [](auto& r) { r.banned_strings.emplace(65, std::string(1024, 'x')); }},
       {"stop_sequences", [](auto& r) { r.stop = {""}, r.stop_param = "stop_sequences"; }},
       {"stop_sequences", [](auto& r) { r.stop.assign(65, "x"), r.stop_param = "stop_sequences"; }},
       {"logit_bias",

@@ -77,6 +77,24 @@ TEST_CASE("presets: a field that the request leaves out by its value is not the 
   CHECK(j->sampling.logit_bias.size() == 0);
 }
 
+TEST_CASE("presets: banned strings and healing are the preset's, unless the request has its own") {
+  sampling_presets all;
+  all["story"].banned_strings = {"NEVER", "ever"};
+  all["story"].token_healing = true;
+  auto r = with_preset("story");
+  REQUIRE(take_preset(r, all).has_value());
+  CHECK(r.token_healing == true);
+  const auto j = job_without_prompt(r, preset_model());
+  REQUIRE(j.has_value());
+  CHECK(j->banned.bytes() == core::stop_strings({"never", "ever"}).bytes());
+  auto own = with_preset("story");
+  own.banned_strings.emplace();
+  own.token_healing = false;
+  REQUIRE(take_preset(own, all).has_value());
+  CHECK(own.token_healing == false);
+  CHECK(job_without_prompt(own, preset_model())->banned.empty());
+}
+
 TEST_CASE("presets: all choices of a request have the seed of its preset") {
   const preset_model m;
   auto r = with_preset("story");

@@ -35,16 +35,17 @@ export const busy = {
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?, part?, call?} or {parts, …}],
  * gap_ms: (i) => ms, finish_reason}. A job runs whether anybody follows it or not, and is kept until the
  * server stops.
- * @param {{port?: number, key?: string, tokens_per_s?: number, hold_at?: number, plan?: (request: object) =>
- *   object | undefined}} [options] hold_at: the number of pieces after which each job waits for release(), so
- *   that a test acts in mid-answer however slow its browser is; plan: the plan for a request; undefined: a
- *   story, told at tokens_per_s
+ * @param {{port?: number, key?: string, tokens_per_s?: number, hold_at?: number, presets?: string[], plan?:
+ *   (request: object) => object | undefined}} [options] hold_at: the number of pieces after which each job
+ *   waits for release(), so that a test acts in mid-answer however slow its browser is; plan: the plan for a
+ *   request; undefined: a story, told at tokens_per_s
  */
 export async function start_fake({
   port = 0,
   key,
   tokens_per_s = 50,
   hold_at = Infinity,
+  presets = [],
   plan = () => undefined,
 } = {}) {
   const server = {
@@ -66,7 +67,7 @@ export async function start_fake({
     const bearer = request.headers.authorization?.replace("Bearer ", "");
     const known = !key || bearer === key || server.tokens.has(bearer);
     const answers = {
-      "/v1/models": { data: server.models.map((id) => ({ id })) },
+      "/v1/models": { data: server.models.map((id) => ({ id })), presets },
       "/v1/stats": { ...server.stats, loading: server.loading },
     };
     if (request.url === "/health/live") return response.end("{}");

@@ -20,15 +20,17 @@ const std::map<std::string, std::set<std::string>> allowed = {
     {"actors/runtime", {"actors/runtime"}},
     {"actors", {"actors", "actors/runtime", "core", "kernels"}},
     {"net", {"net", "actors", "actors/runtime", "core"}},
+    {"net/bus", {"net/bus", "net", "actors", "actors/runtime", "core"}},
     {"net/embed", {"net/embed", "net", "actors", "actors/runtime", "core"}},
     {"net/load", {"net/load", "core"}},
-    {"apps", {"apps", "net", "net/load", "actors", "actors/runtime", "core", "kernels"}},
+    {"apps", {"apps", "net", "net/bus", "net/load", "actors", "actors/runtime", "core", "kernels"}},
 };
 
 std::string room_of(const std::string& path) {
   if (path.starts_with("actors/runtime/")) return "actors/runtime";
   // What embedding programs include is called there as it is outside: weir/engine.hpp.
   if (path.starts_with("net/embed/") || path.starts_with("weir/")) return "net/embed";
+  if (path.starts_with("net/bus/")) return "net/bus";
   if (path.starts_with("net/load/")) return "net/load";
   return path.substr(0, path.find('/'));
 }
@@ -82,6 +84,7 @@ TEST_CASE("an include against the arrows is noticed") {
   CHECK(complaint("actors/runtime/ref.h", "core/job.h") != "");
   CHECK(complaint("core/engine.cpp", "engine.h") != "");
   CHECK(complaint("net/server.cpp", "net/load/url.h") != "");
+  CHECK(complaint("net/server.cpp", "net/bus/nats_bus.h") != "");
   CHECK(complaint("net/embed/engine.cpp", "net/load/url.h") != "");
   CHECK(complaint("net/load/run.cpp", "net/protocol/json.h") != "");
   CHECK(complaint("net/load/run.cpp", "actors/service.h") != "");

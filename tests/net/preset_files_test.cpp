@@ -54,8 +54,11 @@ TEST_CASE("preset files: fields under their names, and under those of other serv
   CHECK(read.error().param == "stop");
   const auto fields = read_preset(
       R"({"temperature":0.5,"repeat_penalty":1.1,"mirostat":false,"top_k":null,"custom_token_bans":"5,17",)"
-      R"("dynamic_temperature":true,"dynatemp_low":0.5,"dynatemp_high":1.5,"guidance_scale":1})");
+      R"("dynamic_temperature":true,"dynatemp_low":0.5,"dynatemp_high":1.5,"guidance_scale":1,)"
+      R"("banned_strings":["As an AI"],"token_healing":true})");
   REQUIRE(fields.has_value());
+  CHECK(fields->banned_strings == std::vector<std::string>{"As an AI"});
+  CHECK(fields->token_healing == true);
   CHECK(fields->temperature == 1.0);
   CHECK(fields->dynatemp_range == 0.5);
   CHECK(fields->repetition_penalty == 1.1);
@@ -76,7 +79,9 @@ TEST_CASE("preset files: a fault names the file and the field") {
       {R"({"max_tokens":5})", "unknown field 'max_tokens'"},
       {R"({"preset":"p"})", "unknown field 'preset'"},
       {R"({"guidance_scale":2})", "guidance_scale is not supported yet"},
-      {R"({"token_healing":true})", "unknown field 'token_healing'"},
+      {R"({"token_healing":1})", "token_healing must be true or false"},
+      {R"({"banned_strings":[5]})", "banned_strings[0] must be a string"},
+      {R"({"banned_strings":["fine",""]})", "a string of banned_strings must have 1 to 1024 bytes"},
       {R"({"dynamic_temperature":true})", "dynamic_temperature needs"},
       {R"({"disallow_tokens":[-1]})", "disallow_tokens: -1 is not a token id"},
       {R"([1])", "must be an object, not an array"},

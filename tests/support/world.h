@@ -50,11 +50,14 @@ class world final : public actors::timekeeper {
     return true;
   }
 
+  // What makes the actors of a service live here.
+  actors::simulation simulated() {
+    return {get_executor(), [this] { return core::job_id{random(), random()}; }};
+  }
+
   // A service whose actors all live here.
   std::unique_ptr<actors::service> make_service(actors::service_options o) {
-    o.simulated.emplace(actors::simulation{get_executor(), [this] {
-                                             return core::job_id{random(), random()};
-                                           }});
+    o.simulated = simulated();
     auto s = std::make_unique<actors::service>(std::move(o), *this);
     std::optional<core::result<>> loaded;
     s->load({}, get_executor(), [&](core::result<> r) { loaded = std::move(r); });

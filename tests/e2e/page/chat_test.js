@@ -194,7 +194,7 @@ describe("the page's chat", { skip: no_browser }, () => {
   });
 
   test("every further sampling field reaches the server, and the defaults send none of them", async (t) => {
-    const server = await fake(t, { plan: echo });
+    const server = await fake(t, { plan: echo, presets: ["story", "exact"] });
     const page = await visit(t, server);
     const numbers = [
       ["Repetition range", "repetition_range", 64],
@@ -220,7 +220,11 @@ describe("the page's chat", { skip: no_browser }, () => {
     ];
     await set(page, {
       ...Object.fromEntries(numbers.map(([label, , value]) => [label, String(value)])),
+      Preset: "exact",
       "Cuts before temperature": "true",
+      "Heal the prompt’s last token": "true",
+      "When the context is full": "shift",
+      "Texts that must not come": "As an AI",
       "DRY breakers": "\\n\nAlice:",
       "Words that must not come": "no\nnever",
       "Tokens that must not come": "5, 17",
@@ -229,7 +233,11 @@ describe("the page's chat", { skip: no_browser }, () => {
     await send(page, "hello");
     await answered(page);
     const others = {
+      preset: "exact",
       temperature_last: true,
+      token_healing: true,
+      context_overflow: "shift",
+      banned_strings: ["As an AI"],
       dry_sequence_breakers: ["\n", "Alice:"],
       bad_words: ["no", "never"],
       disallow_tokens: [5, 17],

@@ -1,0 +1,134 @@
+// far_owner.h — the actor of a gateway: it owns the jobs that run in workers.
+//
+// To the streams it is what the owner of a device is: it takes jobs from its mailbox, writes their tokens,
+// publishes all of a frame at once and wakes each shard once. To the workers it is a client: it offers a job,
+// asks again for what is missing, repeats a cancel until the job's ending has come, and says what it needs no
+// more.
+//
+// A job whose worker is lost goes on at another one behind the tokens that were received. Each offer is an
+// attempt with a number of its own, and news of older attempts are void.
+//
+// Thread safety: its executor only, which runs one handler at a time; counts() and workers() from any thread.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/bus.h"
+#include "actors/fleet/far_job.h"
+#include "actors/fleet/fleet_view.h"
+#include "actors/fleet/gateway_side.h"
+#include "actors/runtime/ref.h"
+#include "actors/service_doors.h"
+#include "actors/timekeeper.h"
+#include "core/fleet/subjects.h"
+
+namespace weir::actors::fleet {
+
+class far_owner : public std::enable_shared_from_this<far_owner> {
+ public:
+  far_owner(bus& b, service_doors doors, const timekeeper& time, std::vector<far_model> models,
+            gateway_options o, std::string name, executor ex);
+
+  // Spawns the reader of the mailbox. To be called once, before begin().
+  void open_mailbox();
+  core::result<> begin();
+  // Ends all jobs, and reads nothing any more.
+  void stop();
+  gateway_counts counts() const;
+  std::vector<seen_worker> workers() const;
+
+ private:
+  using job_ptr = std::shared_ptr<far_job>;
+
+  // What is known of the frames of one worker.
+  struct wire_state {
+    std::uint64_t next = 1;    // number of the frame that is expected
+    std::uint64_t sent = 0;    // frames that it has sent, as its board says
+    bool behind = false;       // at the last look, frames that its board counts had not come
+    bool gap = false;          // something is missing
+    core::time_point asked{};  // when it was last asked again
+  };
+  // A job that a worker may forget. It is told more than once, since a message may be lost.
+  struct farewell {
+    core::fleet::job_name job;
+    core::time_point since{};
+    unsigned times = 3;
+  };
+
+  // ---- the mailbox (far_owner.cpp)
+  void on(far_submit& m);
+  void on(far_cancel& m);
+  void on(far_pause& m);
+
+  // ---- what comes over the bus (far_news.cpp)
+  core::result<> listen(std::string subject, void (far_owner::*what)(bus::message&));
+  void on_tokens(bus::message& m);
+  void on_answers(bus::message& m);
+  void on_board(bus::message& m);
+  void take_board(std::string_view json);
+  void take_news(const core::fleet::job_news& n);
+  void write_or_wait(const job_ptr& j);
+  void ask_again(const std::string& worker, wire_state& w);
+
+  // ---- where a job runs (far_moves.cpp)
+  void offer(const job_ptr& j);
+  void on_answer(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
+  void refused(const job_ptr& j, core::error why);
+  void hop(const job_ptr& j, std::optional<core::error> why);
+  void move(const job_ptr& j, bool is_lost);
+  void pause_again(const job_ptr& j);
+  void leave(const job_ptr& j);
+  bool settle(const job_ptr& j);
+  bool ends_here(const job_ptr& j);
+  void lose(const std::string& worker);
+  void finish(const job_ptr& j, core::ending how);
+  void fail(const job_ptr& j, core::error why);
+
+  // ---- time (far_owner.cpp)
+  void tick();
+  void look_after_workers();
+  void look_after_homeless();
+  void look_after_frames();
+  void probe(const std::string& worker);
+  void pulse();
+  void say_farewell_to(const std::string& worker, const core::fleet::job_name& job);
+  void say_farewell();
+  void show();
+  void tell(const std::string& worker, const core::fleet::control& what);
+  job_ptr find(const core::job_id& id) const;
+
+  bus& bus_;
+  const service_doors doors_;
+  const timekeeper& time_;
+  const gateway_options options_;
+  const std::string name_;
+  const core::fleet::subjects subjects_;
+  const executor ex_;
+  ref<far_message> mail_;
+  fleet_view view_;
+  outbox outbox_;
+  std::vector<std::unique_ptr<bus::subscription>> ears_;
+  std::unique_ptr<timekeeper::timer> timer_, room_timer_;
+  bool stopped_ = false;
+  std::unordered_map<core::job_id, job_ptr, core::job_id_hash> jobs_;
+  std::unordered_map<core::job_id, job_ptr, core::job_id_hash> homeless_;  // of jobs_: those without a place
+  std::unordered_map<std::uint32_t, job_ptr> slots_;
+  std::uint32_t next_slot_ = 0;
+  std::map<std::string, wire_state> frames_;
+  std::map<std::string, std::deque<farewell>> farewells_;
+  std::vector<std::weak_ptr<far_job>> waiting_;  // for room in the queue of their stream
+  core::fleet::token_frame frame_;
+  core::time_point pulse_at_{};
+  gateway_counts now_;
+  mutable std::mutex lock_;  // of what follows
+  gateway_counts shown_;
+  std::vector<seen_worker> shown_workers_;
+};
+
+}  // namespace weir::actors::fleet

@@ -1,0 +1,64 @@
+// far_port.h — the way to an engine in another process: the mailbox of the gateway's far_owner.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "actors/job_stream.h"
+#include "actors/model_place.h"
+#include "actors/runtime/ref.h"
+#include "core/insist.h"
+#include "core/job.h"
+
+namespace weir::actors::fleet {
+
+// An engine of a worker.
+struct far_engine {
+  std::string worker, model;
+  std::uint64_t engine = 0;  // the worker's number
+};
+
+struct far_submit {
+  core::job job;
+  job_stream::owner_end end;
+  far_engine where;
+  far_submit(core::job j, job_stream::owner_end e, far_engine w)
+      : job(std::move(j)), end(std::move(e)), where(std::move(w)) {}
+};
+struct far_cancel {
+  core::job_id id;
+  core::finish_reason why;
+  far_cancel(core::job_id i, core::finish_reason w) : id(i), why(w) {}
+};
+// The job has to pause or go on, as its stream wishes by now.
+struct far_pause {
+  job_stream::owner_end end;
+  explicit far_pause(job_stream::owner_end e) : end(std::move(e)) {}
+};
+
+using far_message = std::variant<far_submit, far_cancel, far_pause>;
+
+// A job is cancelled and paused by its id: wherever it has moved to.
+class far_port final : public engine_port {
+ public:
+  far_port(ref<far_message> to, far_engine where) : to_(std::move(to)), where_(std::move(where)) {}
+
+  bool submit(core::job job, job_stream::owner_end end) override {
+    return to_.tell(far_submit(std::move(job), std::move(end), where_)) == sent::ok;
+  }
+  void cancel(const core::job_id& id, core::finish_reason why) override {
+    core::insist([&] { to_.tell(far_cancel(id, why)); });
+  }
+  void pause(job_stream::owner_end end) override { to_.tell(far_pause(std::move(end))); }
+
+  const far_engine& where() const noexcept { return where_; }
+
+ private:
+  const ref<far_message> to_;
+  const far_engine where_;
+};
+
+}  // namespace weir::actors::fleet

@@ -1,0 +1,215 @@
+#include "actors/fleet/fleet_view.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace weir::actors::fleet {
+
+namespace wire = core::fleet;
+using core::time_point;
+using door = admission_control::door;
+
+namespace {
+
+constexpr std::size_t most_workers = 1024;
+
+// The worker's own limits have the last word: those of the gateway bound what it sends to one place.
+core::queue_settings limits_of(const wire::board_model& m) {
+  core::queue_settings q;
+  q.queue = m.queue;
+  return q;
+}
+
+// All gateways give an engine the same number, so that equal prompts of different gateways meet (pick.h). The
+// engines of this process have small numbers (mailbox_port.h).
+engine_id far_id(const far_engine& where, std::size_t ordinal) {
+  const auto h = XXH3_64bits_withSeed(where.worker.data(), where.worker.size(),
+                                      XXH3_64bits_withSeed(where.model.data(), where.model.size(), ordinal));
+  return static_cast<engine_id>(h | std::uint64_t{1} << 63);
+}
+
+core::error says(const char* what, const std::string& model) {
+  return core::make_error(core::errc::unavailable, "the worker of {} {}", model, what);
+}
+
+}  // namespace
+
+fleet_view::fleet_view(model_list& list, core::incidents& seen, std::vector<far_model> models,
+                       const gateway_options& o, std::string self,
+                       std::function<std::shared_ptr<engine_port>(far_engine)> make_port)
+    : list_(list),
+      seen_(seen),
+      models_(std::move(models)),
+      options_(o),
+      self_(std::move(self)),
+      make_port_(std::move(make_port)) {
+  for (const auto& m : models_) digests_.emplace(m->name, digest_of(*m));
+}
+
+// Whether an engine runs a model of the gateway's.
+bool fleet_view::is_known(worker& w, const wire::board_model& m) {
+  const auto own = digests_.find(m.name);
+  if (own == digests_.end() || m.batch == 0 || m.context == 0) return false;
+  if (own->second == m.digest) return true;
+  if (!std::exchange(w.warned, true))
+    seen_.tell("the fleet", fmt::format("the worker {} has another model under the name {}: other tokens",
+                                        w.board.worker, m.name));
+  return false;
+}
+
+bool fleet_view::see(wire::fleet_board b, time_point now) {
+  auto at = workers_.find(b.worker);
+  if (at == workers_.end()) {
+    if (workers_.size() >= most_workers) return false;
+    at = workers_.emplace(b.worker, worker()).first;
+  } else if (b.number < at->second.board.number) {
+    return false;  // it was overtaken
+  }
+  worker& w = at->second;
+  w.heard = now;
+  w.suspected = false;
+  const bool hung = w.hangs, left = w.board.state == wire::worker_state::leaving;
+  w.board = std::move(b);
+  w.hangs = std::chrono::milliseconds(w.board.silent_ms) > options_.hung_after;
+  if (take_places(w)) publish();
+  move_admission(w);
+  return (w.hangs && !hung) || (w.board.state == wire::worker_state::leaving && !left);
+}
+
+// True: there is another set of places than before.
+bool fleet_view::take_places(worker& w) {
+  std::vector<place> next;
+  for (const auto& m : w.board.models) {
+    if (!is_known(w, m)) continue;
+    const auto same = [&](const place& p) { return p.where.engine == m.engine && p.where.model == m.name; };
+    if (std::ranges::any_of(next, same)) continue;
+    if (const auto there = std::ranges::find_if(w.places, same); there != w.places.end()) {
+      next.push_back(*there);
+      continue;
+    }
+    const far_engine where{w.board.worker, m.name, m.engine};
+    const auto of_model = [&](const place& p) { return p.where.model == m.name; };
+    next.push_back(
+        {where, make_place(m, where, static_cast<std::size_t>(std::ranges::count_if(next, of_model)))});
+  }
+  const bool changed = !std::ranges::equal(next, w.places, {}, &place::seen, &place::seen);
+  for (const auto& old : w.places)
+    if (std::ranges::find(next, old.seen, &place::seen) == next.end())
+      old.seen->admission->close(door::device, says("has it no more", old.where.model));
+  w.places = std::move(next);
+  return changed;
+}
+
+std::shared_ptr<const model_place> fleet_view::make_place(const wire::board_model& m, const far_engine& where,
+                                                          std::size_t ordinal) {
+  auto p = std::make_shared<model_place>();
+  p->engine = far_id(where, ordinal);
+  p->device = m.device;
+  p->far = true;
+  p->context = m.context;
+  p->kv_tokens = m.kv_tokens;
+  p->admission = std::make_unique<admission_control>(m.batch, limits_of(m));
+  p->port = make_port_(where);
+  return p;
+}
+
+void fleet_view::move_admission(const worker& w) {
+  const auto own = w.board.gateways.find(self_);
+  const std::uint32_t own_jobs = own == w.board.gateways.end() ? 0 : own->second.jobs;
+  for (const auto& p : w.places) {
+    const auto m = std::ranges::find_if(
+        w.board.models, [&](const auto& x) { return x.engine == p.where.engine && x.name == p.where.model; });
+    auto& a = *p.seen->admission;
+    a.set_pace({m->places, m->prompt_rate, m->rate, 0});
+    a.set_elsewhere(m->jobs - std::min(m->jobs, own_jobs),
+                    m->prompt_tokens - std::min(m->prompt_tokens, a.prompt_tokens()));
+    if (w.board.state == wire::worker_state::ready)
+      a.reopen(door::drain);
+    else
+      a.close(door::drain, says("is being drained", p.where.model));
+    if (!m->closed.empty())
+      a.close(door::device, core::make_error(core::errc::unavailable, "{}", m->closed));
+    else if (w.hangs)
+      a.close(door::device, says("hangs", p.where.model));
+    else
+      a.reopen(door::device);
+  }
+}
+
+fleet_view::verdict fleet_view::judge(time_point now) {
+  verdict out;
+  for (auto& [name, w] : workers_) {
+    const core::duration silent = now - w.heard;
+    if (silent > options_.dead_after) {
+      out.dead.push_back(name);
+    } else if (silent > options_.probe_after && !w.suspected) {
+      w.suspected = true;
+      out.suspected.push_back(name);
+    }
+  }
+  for (const auto& name : out.dead) bury(name);
+  return out;
+}
+
+void fleet_view::bury(const std::string& name) {
+  const auto at = workers_.find(name);
+  if (at == workers_.end()) return;
+  for (const auto& p : at->second.places)
+    p.seen->admission->close(door::device, says("is gone", p.where.model));
+  const bool had = !at->second.places.empty();
+  workers_.erase(at);
+  if (had) publish();
+}
+
+void fleet_view::forgive(time_point now) {
+  for (auto& [name, w] : workers_) w.heard = now;
+}
+
+std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) const {
+  std::vector<place> out;
+  for (const auto& [name, w] : workers_)
+    for (const auto& p : w.places)
+      if (p.where.model == model && !w.suspected && !p.seen->admission->closed()) out.push_back(p);
+  return out;
+}
+
+bool fleet_view::leaves(const std::string& name) const {
+  const auto at = workers_.find(name);
+  return at != workers_.end() && at->second.board.state == wire::worker_state::leaving;
+}
+
+std::vector<seen_worker> fleet_view::look(time_point now) const {
+  std::vector<seen_worker> out;
+  for (const auto& [name, w] : workers_) out.push_back({w.board, now - w.heard, w.suspected || w.hangs});
+  return out;
+}
+
+void fleet_view::publish() {
+  std::vector<known_model> all;
+  for (const auto& m : models_) {
+    known_model& k = all.emplace_back();
+    k.spec.name = m->name;
+    k.far = true;
+    k.ended = m->ended;
+    k.state = model_state::failed;
+    k.reason = "no worker of the fleet has it";
+    auto served = std::make_shared<served_model>(*m);
+    served->context = 0;
+    for (const auto& [name, w] : workers_)
+      for (const auto& p : w.places)
+        if (p.where.model == m->name) {
+          served->places.push_back(p.seen);
+          served->context = std::max(served->context, p.seen->context);
+          k.devices.push_back(p.seen->device);
+        }
+    if (served->places.empty()) continue;
+    k.state = model_state::ready;
+    k.reason.clear();
+    k.served = std::move(served);
+  }
+  list_.publish_far(std::move(all));
+}
+
+}  // namespace weir::actors::fleet

@@ -1,0 +1,84 @@
+// fleet_view.h — the workers of a cell as a gateway sees them: their boards, who lives, and the places that
+// they are for the gateway's models.
+//
+// Each engine of a living worker that runs a model which the gateway knows is a place of that model. The view
+// alone publishes these models in the service's list. A board moves the admission of its places: how fast
+// they are, and which jobs they have beside this gateway's.
+//
+// Thread safety: its gateway's executor.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/fleet/far_model.h"
+#include "actors/fleet/far_port.h"
+#include "actors/fleet/gateway_side.h"
+#include "actors/model_list.h"
+#include "core/clock.h"
+#include "core/fleet/fleet_board.h"
+#include "core/incidents.h"
+
+namespace weir::actors::fleet {
+
+class fleet_view {
+ public:
+  // `seen` is told of workers whose model is another one than the gateway's. Both must outlive the view.
+  fleet_view(model_list& list, core::incidents& seen, std::vector<far_model> models, const gateway_options& o,
+             std::string self, std::function<std::shared_ptr<engine_port>(far_engine)> make_port);
+
+  // A board came; true where its worker hangs, or has to be left, since this board.
+  bool see(core::fleet::fleet_board b, core::time_point now);
+
+  struct verdict {
+    std::vector<std::string> suspected;  // to be asked whether they live
+    std::vector<std::string> dead;       // they were removed
+  };
+  // Who was silent for too long.
+  verdict judge(core::time_point now);
+  // Nobody listens under the worker's subjects.
+  void bury(const std::string& worker);
+  // The bus is down: nobody's silence means anything.
+  void forgive(core::time_point now);
+
+  struct place {
+    far_engine where;
+    std::shared_ptr<const model_place> seen;
+  };
+  // The open places of a model at ready workers.
+  std::vector<place> places_of(const std::string& model) const;
+  bool has(const std::string& worker) const { return workers_.contains(worker); }
+
+  bool leaves(const std::string& worker) const;
+
+  std::vector<seen_worker> look(core::time_point now) const;
+  // Shows all models, none of them with a place.
+  void publish();
+
+ private:
+  struct worker {
+    core::fleet::fleet_board board;
+    core::time_point heard{};
+    bool suspected = false, hangs = false, warned = false;
+    std::vector<place> places;
+  };
+  std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where,
+                                                std::size_t ordinal);
+  bool take_places(worker& w);
+  void move_admission(const worker& w);
+  bool is_known(worker& w, const core::fleet::board_model& m);
+
+  model_list& list_;
+  core::incidents& seen_;
+  const std::vector<far_model> models_;
+  std::map<std::string, std::uint64_t> digests_;  // of models_
+  const gateway_options& options_;
+  const std::string self_;
+  const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;
+  std::map<std::string, worker> workers_;
+};
+
+}  // namespace weir::actors::fleet

@@ -1,0 +1,32 @@
+#include "actors/fleet/gateway_side.h"
+
+#include "actors/fleet/far_owner.h"
+#include "actors/fleet/member_name.h"
+#include "actors/fleet/side_thread.h"
+
+namespace weir::actors::fleet {
+
+gateway_side::gateway_side(bus& b, service& s, const timekeeper& time, std::vector<far_model> models,
+                           gateway_options o)
+    : name_(o.name.empty() ? draw_name() : o.name) {
+  const auto doors = s.doors();
+  thread_ = std::make_unique<side_thread>("weir-fleet", o.where, doors.seen);
+  if (thread_->thread()) doors.keep(thread_->thread());
+  far_ = std::make_shared<far_owner>(b, doors, time, std::move(models), std::move(o), name_,
+                                     thread_->get_executor());
+  far_->open_mailbox();
+}
+
+gateway_side::~gateway_side() {
+  thread_->call([this] { far_->stop(); });
+  thread_->call([this] { far_.reset(); });
+}
+
+core::result<> gateway_side::start() {
+  return thread_->call([this] { return far_->begin(); });
+}
+
+std::vector<seen_worker> gateway_side::workers() const { return far_->workers(); }
+gateway_counts gateway_side::counts() const { return far_->counts(); }
+
+}  // namespace weir::actors::fleet

@@ -1,0 +1,86 @@
+// gateway_side.h — makes a service a gateway of a fleet: the models of workers are models of the service, and
+// its jobs run there.
+//
+//   auto chat = actors::fleet::open_far_model({"chat", "models/chat"}, owner_options);
+//   actors::fleet::gateway_side side(bus, service, time, {*chat}, {.cell = "main"});
+//   if (auto begun = side.start(); !begun) …
+//
+// The service of a gateway loads no model itself: its service_options::models is empty.
+//
+// Thread safety: any thread. The destructor ends the jobs that are far away with the error `unavailable`, and
+// waits for its thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/bus.h"
+#include "actors/fleet/far_model.h"
+#include "actors/service.h"
+#include "actors/timekeeper.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/fleet/fleet_board.h"
+
+namespace weir::actors::fleet {
+
+class far_owner;
+class side_thread;
+
+struct gateway_options {
+  std::string cell = "main";  // core::fleet::is_cell_name()
+  std::string name;           // core::fleet::is_name(); empty: drawn
+  core::duration pulse_every = std::chrono::milliseconds(250);
+  core::duration probe_after = std::chrono::milliseconds(400);    // without a board, a worker is asked
+  core::duration dead_after = std::chrono::milliseconds(2000);    // without a board, it counts as dead
+  core::duration hung_after = std::chrono::seconds(10);           // without a step of a host that has work
+  core::duration answer_within = std::chrono::milliseconds(250);  // whether it takes a job
+  std::uint32_t moves = 3;        // how often a job that runs may lose its worker
+  std::optional<executor> where;  // in a simulation; else a thread of its own
+};
+
+// What the gateway has counted since its start.
+struct gateway_counts {
+  std::uint64_t frames = 0;       // of tokens, that came
+  std::uint64_t asked_again = 0;  // times that tokens were missing, and asked for again
+  std::uint64_t void_news = 0;    // news of a job's older attempts, or of jobs that are gone
+  std::uint64_t broken = 0;       // frames that were dropped
+  std::uint64_t moved = 0;        // jobs that went on with another worker
+  std::uint64_t hops = 0;         // jobs that a worker refused, or did not answer for, and another took
+  std::uint64_t dead = 0;         // workers that were given up
+  std::uint32_t jobs = 0;         // now
+};
+
+// A worker as the gateway sees it.
+struct seen_worker {
+  core::fleet::fleet_board board;
+  core::duration age{};    // of its last sign of life
+  bool suspected = false;  // no board came in time
+};
+
+class gateway_side {
+ public:
+  // The first three must outlive it. No two models have the same name.
+  gateway_side(bus& b, service& s, const timekeeper& time, std::vector<far_model> models, gateway_options o);
+  ~gateway_side();
+  gateway_side(const gateway_side&) = delete;
+  gateway_side& operator=(const gateway_side&) = delete;
+
+  // Subscribes, and asks all workers for their boards. Errors: those of the bus.
+  core::result<> start();
+  const std::string& name() const noexcept { return name_; }
+
+  std::vector<seen_worker> workers() const;
+  gateway_counts counts() const;
+
+ private:
+  const std::string name_;
+  std::unique_ptr<side_thread> thread_;
+  std::shared_ptr<far_owner> far_;
+};
+
+}  // namespace weir::actors::fleet

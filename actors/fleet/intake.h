@@ -1,0 +1,132 @@
+// intake.h — the actor of a worker: it takes jobs from gateways, gives them to the worker's own engines, and
+// tells their tokens and endings to the gateways.
+//
+// It trusts nothing that comes over the bus: a job is read within bounds, checked as a request is, and
+// admitted by the place's own admission. A newer attempt of a job makes the older one void, and ends it.
+//
+// A gateway without a pulse counts as gone. Its jobs run on for a grace, in which another gateway may adopt
+// them, and are cancelled then.
+//
+// Thread safety: its executor only, which runs one handler at a time; counts() from any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/bus.h"
+#include "actors/fleet/guest.h"
+#include "actors/fleet/part_shelf.h"
+#include "actors/fleet/worker_side.h"
+#include "actors/service_doors.h"
+#include "actors/timekeeper.h"
+#include "core/fleet/fleet_board.h"
+#include "core/fleet/subjects.h"
+
+namespace weir::actors::fleet {
+
+class intake : public std::enable_shared_from_this<intake> {
+ public:
+  intake(bus& b, service_doors doors, const timekeeper& time, worker_options o, std::string name,
+         executor ex);
+
+  core::result<> begin();
+  // As worker_side::drain().
+  void drain(core::duration limit, executor ex, std::function<void()> done);
+  // Ends all jobs, and reads nothing any more.
+  void stop();
+  worker_counts counts() const;
+
+ private:
+  using job_name = core::fleet::job_name;
+
+  // A gateway that has jobs here, or had some lately.
+  struct peer {
+    peer(std::string_view worker) : tokens(worker, false), logprobs(worker, true) {}
+    core::time_point heard{};
+    std::uint64_t frames = 0;
+    std::uint32_t jobs = 0;  // its guests
+    core::fleet::token_frame_writer tokens, logprobs;
+  };
+  // A job on its way into an engine.
+  struct newcomer {
+    std::shared_ptr<guest> who;
+    core::job job;
+    std::shared_ptr<const served_model> model;
+    std::shared_ptr<const model_place> place;
+  };
+
+  // ---- what comes over the bus (intake.cpp)
+  core::result<> listen(std::string subject, void (intake::*what)(bus::message&));
+  void on_job(bus::message& m);
+  void on_control(bus::message& m);
+  void on_pulse(bus::message& m);
+  void on_hello(bus::message& m);
+  void on(const core::fleet::cancel& f, const bus::message& m);
+  void on(const core::fleet::pause& f, const bus::message& m);
+  void on(const core::fleet::resume& f, const bus::message& m);
+  void on(const core::fleet::again& f, const bus::message& m);
+  void on(const core::fleet::adopt& f, const bus::message& m);
+  void on(const core::fleet::drop& f, const bus::message& m);
+  void on(const core::fleet::probe& f, const bus::message& m);
+  template <class F>
+  void on(const F&, const bus::message&) {
+    ++now_.broken;
+  }  // no frame for a worker
+  void answer(const std::string& to, const core::fleet::control& what);
+
+  // ---- how a job comes in (intake_jobs.cpp)
+  void take(core::fleet::job_order o, const std::string& answer_to);
+  core::result<newcomer> admit(core::fleet::job_order& o);
+  core::result<> make_room(const core::fleet::job_order& o, newcomer& n);
+  static std::uint64_t bytes_of(const core::job& j);
+  void make_ready(const std::shared_ptr<newcomer>& n);
+  static core::result<bool> make(newcomer& n, core::turn& at, std::function<void()> again);
+  void bring_in(newcomer& n);
+  // Ends a job that was admitted, and that no engine has.
+  static void give_back(newcomer& n, core::error why);
+
+  // ---- what is told (intake_news.cpp)
+  void note(const std::shared_ptr<guest>& g);
+  void flush();
+  void send(const std::string& gateway, peer& p, core::fleet::token_frame_writer& w);
+  void tick();
+  void publish_board();
+  core::fleet::fleet_board board();
+  std::uint64_t digest(const served_model& m);
+  std::uint32_t running() const;
+  void look_after_drain();
+
+  peer* peer_of(const std::string& gateway);
+  std::shared_ptr<guest> find(const job_name& n) const;  // null: no such job, or another attempt of it
+  void forget(const core::job_id& id);
+
+  bus& bus_;
+  service_doors doors_;
+  const timekeeper& time_;
+  const worker_options options_;
+  const std::string name_;
+  const core::fleet::subjects subjects_;
+  const executor ex_;
+  std::vector<std::unique_ptr<bus::subscription>> ears_;
+  std::unique_ptr<timekeeper::timer> timer_;
+  std::unordered_map<core::job_id, std::shared_ptr<guest>, core::job_id_hash> guests_;
+  std::map<std::string, peer, std::less<>> peers_;
+  std::vector<std::weak_ptr<guest>> news_;
+  bool flushing_ = false;  // a flush is on its way
+  part_shelf shelf_;
+  core::fleet::worker_state state_ = core::fleet::worker_state::ready;
+  std::uint64_t boards_ = 0;
+  core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();
+  std::vector<std::function<void()>> drained_;  // who waits for the end of the drain
+  // By the tokenizers of the models that are served.
+  std::map<std::shared_ptr<const core::tokenizer>, std::uint64_t> digests_;
+  worker_counts now_;
+  mutable std::mutex lock_;  // of shown_
+  worker_counts shown_;
+};
+
+}  // namespace weir::actors::fleet

@@ -1,0 +1,165 @@
+// What a worker tells: tokens to gateways, and its board to all.
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+#include "actors/fleet/far_model.h"
+#include "actors/fleet/intake.h"
+#include "core/insist.h"
+
+namespace weir::actors::fleet {
+
+namespace asio = boost::asio;
+namespace wire = core::fleet;
+using core::time_point;
+
+namespace {
+
+// A gateway that is back before that has lost no count of frames.
+constexpr core::duration peers_kept = std::chrono::hours(1);
+constexpr core::duration time_to_leave = std::chrono::seconds(2);  // for gateways to move what is left
+
+wire::board_model board_of(const served_model& m, const model_place& p) {
+  const auto& a = *p.admission;
+  wire::board_model b;
+  b.name = m.name;
+  b.device = p.device;
+  b.engine = static_cast<std::uint64_t>(p.engine);
+  b.vocab_size = m.info.vocab_size;
+  b.context = p.context;
+  b.kv_tokens = p.kv_tokens;
+  b.weight_bytes = p.memory.weights;
+  b.batch = a.batch();
+  b.queue = a.limits().queue;
+  b.jobs = a.active();
+  b.prompt_tokens = a.prompt_tokens();
+  b.places = a.seats();
+  b.prompt_rate = a.prompt_tokens_per_s();
+  b.rate = a.tokens_per_s();
+  if (const auto why = a.closed()) b.closed = why->message;
+  return b;
+}
+
+}  // namespace
+
+void intake::note(const std::shared_ptr<guest>& g) {
+  if (std::exchange(g->has_news, true)) return;
+  news_.push_back(g);
+  if (std::exchange(flushing_, true)) return;
+  // Behind the other streams that the same step has news for.
+  asio::post(ex_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->flush();
+  });
+}
+
+// One frame for each gateway that has news, but for what does not fit in one.
+void intake::flush() {
+  flushing_ = false;
+  for (const auto& weak : news_) {
+    const auto g = weak.lock();
+    if (!g) continue;
+    g->has_news = false;
+    if (find(g->name) != g) continue;  // it was forgotten
+    const auto p = peers_.find(g->gateway);
+    if (p == peers_.end()) continue;
+    auto& writer = g->with_logprobs() ? p->second.logprobs : p->second.tokens;
+    while (g->tell(writer))
+      if (writer.full()) send(p->first, p->second, writer);
+    if (g->told_end && !g->ended) g->ended = time_.now();
+  }
+  news_.clear();
+  for (auto& [gateway, p] : peers_)
+    for (auto* writer : {&p.tokens, &p.logprobs})
+      if (!writer->empty()) send(gateway, p, *writer);
+}
+
+// A frame that cannot be sent counts: the gateway sees that it is missing.
+void intake::send(const std::string& gateway, peer& p, wire::token_frame_writer& w) {
+  ++now_.frames;
+  bus_.publish(subjects_.tokens_to(gateway), w.take(++p.frames));
+}
+
+void intake::tick() {
+  const auto now = time_.now();
+  shelf_.expire(now);
+  std::vector<core::job_id> over;
+  for (const auto& [id, g] : guests_) {
+    const auto p = peers_.find(g->gateway);
+    const bool cut =
+        p == peers_.end() || now - p->second.heard > options_.silent_after + options_.adopt_grace;
+    if (cut && !g->ended) ++now_.cut_off;
+    if (cut || (g->ended && now - *g->ended > options_.retain)) over.push_back(id);
+  }
+  for (const auto& id : over) forget(id);
+  std::erase_if(peers_,
+                [&](const auto& p) { return p.second.jobs == 0 && now - p.second.heard > peers_kept; });
+  look_after_drain();
+  publish_board();
+  now_.jobs = running();
+  now_.kept = static_cast<std::uint32_t>(guests_.size()) - now_.jobs;
+  {
+    const std::lock_guard held(lock_);
+    shown_ = now_;
+  }
+  if (timer_) timer_->set(now + options_.board_every);
+}
+
+void intake::publish_board() {
+  ++boards_;
+  bus_.publish(subjects_.board_of(name_), wire::json_of(board()));
+}
+
+std::uint64_t intake::digest(const served_model& m) {
+  const auto [at, fresh] = digests_.try_emplace(m.tokenizer, 0);
+  if (fresh) at->second = digest_of(m);
+  return at->second;
+}
+
+wire::fleet_board intake::board() {
+  wire::fleet_board b;
+  b.worker = name_;
+  b.state = state_;
+  b.build = options_.build;
+  b.number = boards_;
+  for (const auto& h : doors_.hosts)
+    if (const auto silent = h->published().silent_for(time_.now()))
+      b.silent_ms = std::max<std::uint64_t>(
+          b.silent_ms,
+          static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(*silent).count()));
+  const auto all = doors_.list.models();
+  for (const auto& m : *all)
+    for (const auto& p : m->places)
+      if (!p->far) {
+        b.models.push_back(board_of(*m, *p));
+        b.models.back().digest = digest(*m);
+      }
+  std::erase_if(digests_, [](const auto& d) { return d.first.use_count() == 1; });  // models that are gone
+  for (const auto& [gateway, p] : peers_) b.gateways[gateway] = {p.frames, p.jobs};
+  return b;
+}
+
+std::uint32_t intake::running() const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(guests_, [](const auto& g) { return !g.second->over(); }));
+}
+
+// A second order may shorten the time of the first one.
+void intake::drain(core::duration limit, executor ex, std::function<void()> done) {
+  drain_until_ = std::min(drain_until_, time_.now() + limit);
+  drained_.push_back([ex = std::move(ex), done = std::move(done)] { asio::post(ex, done); });
+  if (state_ == wire::worker_state::ready) state_ = wire::worker_state::draining;
+  look_after_drain();
+  publish_board();
+}
+
+void intake::look_after_drain() {
+  const auto now = time_.now();
+  const bool empty = running() == 0;
+  if (state_ == wire::worker_state::draining && (empty || now >= drain_until_)) {
+    state_ = wire::worker_state::leaving;
+    leave_at_ = now + time_to_leave;
+  }
+  if (state_ != wire::worker_state::leaving || (!empty && now < leave_at_)) return;
+  for (const auto& tell : std::exchange(drained_, {})) tell();
+}
+
+}  // namespace weir::actors::fleet

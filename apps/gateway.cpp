@@ -1,0 +1,85 @@
+// `weir gateway`: serves the models of a fleet's workers.
+#include <CLI/CLI.hpp>
+
+#include <utility>
+
+#include "apps/commands.h"
+#include "apps/engine_options.h"
+#include "apps/join.h"
+#include "apps/options.h"
+#include "apps/serving.h"
+
+namespace weir::apps {
+namespace {
+
+struct gateway_command {
+  core::gateway_settings fleet;
+  core::server_settings server;
+};
+
+core::result<> check(const gateway_command& o) {
+  if (o.fleet.model.empty())
+    return core::bad_param("model",
+                           "--model is missing: a gateway needs the tokenizer and the template of each "
+                           "model that its workers run");
+  if (o.server.replicas != 1)
+    return core::bad_param("replicas", "--replicas is an option of workers: a gateway runs no model");
+  if (!o.server.models_dir.empty())
+    return core::bad_param("models-dir", "--models-dir is an option of servers: a gateway loads no model");
+  if (!o.server.share.empty())
+    return core::bad_param("share", "--share is an option of servers: a gateway runs no model");
+  if (!o.server.limit.empty())
+    return core::bad_param("limit", "--limit is an option of servers: a gateway runs no model");
+  return {};
+}
+
+// The options of a service that loads no model; those of its models stay in `models`.
+core::result<actors::service_options> service_of(const gateway_command& o,
+                                                 std::vector<actors::model_spec>& models) {
+  core::engine_settings engine;
+  engine.model = o.fleet.model;
+  engine.context = o.fleet.context;
+  engine.chatml = o.fleet.chatml;
+  engine.chat_template = o.fleet.chat_template;
+  engine.max_tokens_default = o.fleet.max_tokens_default;
+  engine.grammar_time = o.fleet.grammar_time;
+  engine.device = "cpu";
+  std::string no_matter;
+  auto service = service_options_of(engine, o.server.queue, no_matter);
+  if (!service) return service;
+  if (const auto ok = set_aliases(*service, o.server.alias); !ok) return ok.error();
+  if (const auto ok = set_server_settings(*service, o.server); !ok) return ok.error();
+  models = std::exchange(service->models, {});
+  service->owner.device = "sim";  // a host without a model; it takes no memory and does nothing
+  service->devices.clear();
+  return service;
+}
+
+int run(gateway_command& o) {
+  if (const auto ok = check(o); !ok) return fail(ok.error());
+  gateway_part part;
+  auto service = service_of(o, part.models);
+  if (!service) return fail(service.error());
+  o.server.no_admin = true;  // orders for models are for those who run them
+  auto parts = server_parts_of(o.server);
+  if (!parts) return fail(parts.error());
+  auto bus = join(o.fleet, "weir gateway");
+  if (!bus) return fail(bus.error());
+  part.bus = std::move(*bus);
+  part.options.cell = o.fleet.cell;
+  part.options.dead_after = o.fleet.dead_after;
+  part.options.moves = o.fleet.moves;
+  return serve_until_signal(o.server, std::move(*service), std::move(*parts), std::move(part));
+}
+
+}  // namespace
+
+command add_gateway(CLI::App& app) {
+  auto o = std::make_shared<gateway_command>();
+  add_settings(app, o->fleet);
+  add_settings(app, o->server);
+  add_common(app);
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps

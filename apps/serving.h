@@ -1,0 +1,46 @@
+// serving.h — runs a server until a signal ends it: `weir serve` and `weir gateway`.
+//
+// Thread safety: one thread, which the call blocks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "actors/bus.h"
+#include "actors/fleet/gateway_side.h"
+#include "actors/service.h"
+#include "core/config.h"
+#include "core/error.h"
+#include "net/access/key_file.h"
+#include "net/server.h"
+
+namespace weir::apps {
+
+// What a server of clients needs of the settings: keys, origins, a secret, presets. Warns of what is open to
+// anyone.
+struct server_parts {
+  net::key_file key_source;
+  net::server_options options;
+};
+core::result<server_parts> server_parts_of(const core::server_settings& s);
+
+// Sets what a service has of the server's settings, and where its incidents are logged. Error: the presets.
+core::result<> set_server_settings(actors::service_options& o, const core::server_settings& s);
+
+// A gateway's part of a fleet: the models of workers. Its service loads none.
+struct gateway_part {
+  std::unique_ptr<actors::bus> bus;  // never null
+  std::vector<actors::model_spec> models;
+  actors::fleet::gateway_options options;
+};
+
+// Listens, loads the models, prints that it is ready, serves until a signal, drains, stops. Returns the exit
+// code.
+int serve_until_signal(const core::server_settings& s, actors::service_options service, server_parts parts,
+                       std::optional<gateway_part> gateway = {});
+
+// Prints the error's message to standard error. Returns its exit code.
+int fail(const core::error& e);
+
+}  // namespace weir::apps

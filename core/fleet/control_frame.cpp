@@ -1,0 +1,113 @@
+#include "core/fleet/control_frame.h"
+
+#include <utility>
+
+namespace weir::core::fleet {
+namespace {
+
+// What one frame has, for both directions. `T`: the frame, const where it is written.
+template <class IO, class T>
+void name_fields(IO& io, T& n) {
+  io(n.id);
+  io(n.attempt);
+}
+
+template <class IO, class List>
+void names_fields(IO& io, List& all) {
+  io.list(all, most_named, [&](auto& n) { name_fields(io, n); });
+}
+
+void error_field(byte_writer& io, const error& e) { write_error(io, e); }
+void error_field(byte_reader& io, error& e) { read_error(io, e); }
+
+// A worker or a gateway: a name, or the frame is broken.
+template <class IO, class T>
+void member_field(IO& io, T& name) {
+  io(name);
+  if constexpr (!IO::writes)
+    if (!is_name(name)) io.fail();
+}
+
+template <class IO, class T>
+void fields(IO& io, T& f) {
+  using frame = std::remove_const_t<T>;
+  if constexpr (requires { f.job; }) name_fields(io, f.job);
+  if constexpr (std::is_same_v<frame, taken>) {
+    io(f.ahead);
+    io(f.arithmetic);
+  } else if constexpr (std::is_same_v<frame, refused>) {
+    error_field(io, f.why);
+  } else if constexpr (std::is_same_v<frame, gone>) {
+    member_field(io, f.worker);
+    names_fields(io, f.jobs);
+  } else if constexpr (std::is_same_v<frame, cancel>) {
+    io.one_of(f.why, finish_reason::error);
+  } else if constexpr (std::is_same_v<frame, pause>) {
+    io(f.longest);
+  } else if constexpr (std::is_same_v<frame, again>) {
+    member_field(io, f.gateway);
+    io.list(f.jobs, most_named, [&](auto& p) {
+      name_fields(io, p.job);
+      io(p.after);
+    });
+  } else if constexpr (std::is_same_v<frame, adopt>) {
+    io(f.key);
+    member_field(io, f.gateway);
+    io(f.slot);
+    io(f.after);
+  } else if constexpr (std::is_same_v<frame, drop>) {
+    names_fields(io, f.jobs);
+  } else if constexpr (std::is_same_v<frame, pulse>) {
+    member_field(io, f.gateway);
+    io(f.jobs);
+  }
+}
+
+template <std::size_t... I>
+std::optional<control> read_as(frame_kind k, byte_reader& from, std::index_sequence<I...>) {
+  std::optional<control> out;
+  const auto attempt = [&]<class T>(std::type_identity<T>) {
+    if (out || T::kind != k) return;
+    T frame;
+    fields(from, frame);
+    if (!from.failed()) out.emplace(std::move(frame));
+  };
+  (attempt(std::type_identity<std::variant_alternative_t<I, control>>()), ...);
+  return out;
+}
+
+}  // namespace
+
+void write_error(byte_writer& to, const error& e) {
+  to.one_of(e.code, errc::internal);
+  to.text(std::string_view(e.message).substr(0, longest_message));
+  to.text(std::string_view(e.param).substr(0, longest_message));
+  to(e.retry_after_ms);
+}
+
+void read_error(byte_reader& from, error& e) {
+  from.one_of(e.code, errc::internal);
+  e.message = from.text().substr(0, longest_message);
+  e.param = from.text().substr(0, longest_message);
+  from(e.retry_after_ms);
+}
+
+std::string frame_of(const control& c) {
+  return std::visit(
+      [](const auto& f) {
+        std::string out = begin_frame(std::remove_cvref_t<decltype(f)>::kind);
+        byte_writer to(out);
+        fields(to, f);
+        return out;
+      },
+      c);
+}
+
+std::optional<control> read_control(std::string_view frame) {
+  const auto k = kind_of(frame);
+  if (!k) return std::nullopt;
+  byte_reader from(body_of(frame));
+  return read_as(*k, from, std::make_index_sequence<std::variant_size_v<control>>());
+}
+
+}  // namespace weir::core::fleet

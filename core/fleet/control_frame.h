@@ -1,0 +1,114 @@
+// control_frame.h — the small frames of a fleet: what a gateway wants of a job that a worker has, and what
+// the worker answers.
+//
+// A job is named by its id and its attempt: a frame that names another attempt than the newest is void.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/error.h"
+#include "core/fleet/bytes.h"
+#include "core/fleet/frame_kind.h"
+#include "core/job.h"
+#include "core/token_sink.h"
+
+namespace weir::core::fleet {
+
+struct job_name {
+  job_id id;
+  std::uint8_t attempt = 0;
+  friend bool operator==(const job_name&, const job_name&) = default;
+};
+
+// Most jobs that one frame names.
+inline constexpr std::size_t most_named = 4096;
+
+// ---- from a worker
+
+// The worker has the job, and will end it.
+struct taken {
+  static constexpr auto kind = frame_kind::taken;
+  job_name job;
+  std::uint32_t ahead = 0;       // jobs that waited there before it
+  std::uint64_t arithmetic = 0;  // as job_order::arithmetic, of the engine that runs it
+};
+// The worker has not taken the job, and forgets it.
+struct refused {
+  static constexpr auto kind = frame_kind::refused;
+  job_name job;
+  error why;
+};
+// The worker does not know these jobs: it never had them, or has forgotten them.
+struct gone {
+  static constexpr auto kind = frame_kind::gone;
+  std::string worker;
+  std::vector<job_name> jobs;
+};
+
+// ---- from a gateway
+
+struct cancel {
+  static constexpr auto kind = frame_kind::cancel;
+  job_name job;
+  finish_reason why = finish_reason::cancel;
+};
+struct pause {
+  static constexpr auto kind = frame_kind::pause;
+  job_name job;
+  duration longest{};  // from now on
+};
+struct resume {
+  static constexpr auto kind = frame_kind::resume;
+  job_name job;
+};
+// Tell the tokens of these jobs again.
+struct again {
+  static constexpr auto kind = frame_kind::again;
+  struct place {
+    job_name job;
+    std::uint32_t after = 0;  // tokens of the output that the gateway has, those that were spoken included
+  };
+  std::string gateway;
+  std::vector<place> jobs;
+};
+// A gateway takes over a job whose own gateway is gone. `key`: as job::key, and must be equal.
+struct adopt {
+  static constexpr auto kind = frame_kind::adopt;
+  job_name job;
+  std::uint64_t key = 0;
+  std::string gateway;
+  std::uint32_t slot = 0, after = 0;
+};
+// The gateway needs nothing of these jobs any more, whatever they do: they end.
+struct drop {
+  static constexpr auto kind = frame_kind::drop;
+  std::vector<job_name> jobs;
+};
+struct probe {
+  static constexpr auto kind = frame_kind::probe;
+};
+struct pulse {
+  static constexpr auto kind = frame_kind::pulse;
+  std::string gateway;
+  std::uint32_t jobs = 0;  // that the gateway has
+};
+
+using control = std::variant<taken, refused, gone, cancel, pause, resume, again, adopt, drop, probe, pulse>;
+
+std::string frame_of(const control& c);
+// nullopt: no control frame, or one that is cut or has a value that it may not have.
+std::optional<control> read_control(std::string_view frame);
+
+// An error as part of a frame; at most longest_message bytes of its message travel.
+inline constexpr std::size_t longest_message = 1024;
+void write_error(byte_writer& to, const error& e);
+void read_error(byte_reader& from, error& e);
+
+}  // namespace weir::core::fleet

@@ -1,0 +1,146 @@
+#include "core/fleet/fleet_board.h"
+
+#include <boost/json.hpp>
+#include <limits>
+
+#include "core/fleet/frame_kind.h"
+
+namespace weir::core::fleet {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t most_models = 64, most_gateways = 1024, longest_text = 256;
+constexpr const char* state_names[] = {"ready", "draining", "leaving"};
+
+json::object object_of(const board_model& m) {
+  return {{"name", m.name},
+          {"device", m.device},
+          {"engine", m.engine},
+          {"class", m.arithmetic},
+          {"vocab", m.vocab_size},
+          {"digest", m.digest},
+          {"context", m.context},
+          {"kv_tokens", m.kv_tokens},
+          {"weights", m.weight_bytes},
+          {"batch", m.batch},
+          {"queue", m.queue},
+          {"jobs", m.jobs},
+          {"prompt_tokens", m.prompt_tokens},
+          {"places", m.places},
+          {"prompt_rate", m.prompt_rate},
+          {"rate", m.rate},
+          {"closed", m.closed}};
+}
+
+// Members of the wrong type, or out of their range, count as missing.
+template <class T>
+void take(const json::object& from, const char* name, T& to) {
+  const auto* v = from.if_contains(name);
+  if (!v || !v->is_number()) return;
+  if constexpr (std::is_floating_point_v<T>) {
+    const double d = v->to_number<double>();
+    if (d >= 0 && d <= 1e12) to = d;
+  } else {
+    boost::system::error_code wrong;
+    const auto n = v->to_number<std::uint64_t>(wrong);
+    if (!wrong && n <= std::numeric_limits<T>::max()) to = static_cast<T>(n);
+  }
+}
+
+void take(const json::object& from, const char* name, std::string& to) {
+  const auto* v = from.if_contains(name);
+  if (v && v->is_string()) to.assign(v->get_string().data(), std::min(v->get_string().size(), longest_text));
+}
+
+board_model model_of(const json::object& o) {
+  board_model m;
+  take(o, "name", m.name);
+  take(o, "device", m.device);
+  take(o, "engine", m.engine);
+  take(o, "class", m.arithmetic);
+  take(o, "vocab", m.vocab_size);
+  take(o, "digest", m.digest);
+  take(o, "context", m.context);
+  take(o, "kv_tokens", m.kv_tokens);
+  take(o, "weights", m.weight_bytes);
+  take(o, "batch", m.batch);
+  take(o, "queue", m.queue);
+  take(o, "jobs", m.jobs);
+  take(o, "prompt_tokens", m.prompt_tokens);
+  take(o, "places", m.places);
+  take(o, "prompt_rate", m.prompt_rate);
+  take(o, "rate", m.rate);
+  take(o, "closed", m.closed);
+  return m;
+}
+
+error no_board(const char* why) { return bad_param("board", "this is no board: {}", why); }
+
+void take_gateways(const json::object& all, fleet_board& b) {
+  for (const auto& [name, share] : all) {
+    if (b.gateways.size() == most_gateways) return;
+    if (!is_name(std::string_view(name.data(), name.size())) || !share.is_object()) continue;
+    auto& to = b.gateways[std::string(name)];
+    take(share.get_object(), "frames", to.frames);
+    take(share.get_object(), "jobs", to.jobs);
+  }
+}
+
+}  // namespace
+
+const char* name(worker_state s) noexcept { return state_names[static_cast<std::size_t>(s)]; }
+
+std::string json_of(const fleet_board& b) {
+  json::array models;
+  for (const auto& m : b.models)
+    if (models.size() < most_models) models.push_back(object_of(m));
+  json::object out{{"v", 1},
+                   {"o", b.worker},
+                   {"state", name(b.state)},
+                   {"build", b.build},
+                   {"number", b.number},
+                   {"silent_ms", b.silent_ms},
+                   {"models", std::move(models)}};
+  std::size_t left = longest_board - std::min(longest_board, json::serialize(out).size() + 64);
+  json::object gateways;
+  for (const auto& [name, share] : b.gateways) {
+    json::object one{{"frames", share.frames}, {"jobs", share.jobs}};
+    const std::size_t takes = json::serialize(one).size() + name.size() + 4;
+    if (takes > left) break;
+    left -= takes;
+    gateways[name] = std::move(one);
+  }
+  out["gateways"] = std::move(gateways);
+  return json::serialize(out);
+}
+
+result<fleet_board> read_board(std::string_view text) {
+  if (text.size() > longest_board) return no_board("it is too long");
+  boost::system::error_code wrong;
+  const auto parsed = json::parse(text, wrong);
+  if (wrong || !parsed.is_object()) return no_board("it is no JSON object");
+  const auto& o = parsed.get_object();
+  fleet_board b;
+  std::uint32_t version = 0;
+  take(o, "v", version);
+  take(o, "o", b.worker);
+  if (version != 1) return no_board("it has another version");
+  if (!is_name(b.worker)) return no_board("its worker has no name");
+  std::string state;
+  take(o, "state", state);
+  const auto known = std::ranges::find(state_names, state);
+  if (known == std::end(state_names)) return no_board("its state is not known");
+  b.state = static_cast<worker_state>(known - state_names);
+  take(o, "build", b.build);
+  take(o, "number", b.number);
+  take(o, "silent_ms", b.silent_ms);
+  if (const auto* models = o.if_contains("models"); models && models->is_array())
+    for (const auto& m : models->get_array())
+      if (m.is_object() && b.models.size() < most_models) b.models.push_back(model_of(m.get_object()));
+  if (const auto* all = o.if_contains("gateways"); all && all->is_object())
+    take_gateways(all->get_object(), b);
+  return b;
+}
+
+}  // namespace weir::core::fleet

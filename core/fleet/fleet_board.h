@@ -1,0 +1,65 @@
+// fleet_board.h — what a worker tells all gateways of itself, four times a second and whenever its state
+// changes. A board is JSON, so that people can read it too.
+//
+// Thread safety: plain data; pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace weir::core::fleet {
+
+inline constexpr std::size_t longest_board = std::size_t{64} << 10;
+
+enum class worker_state : std::uint8_t {
+  ready,
+  draining,  // takes no new jobs; its jobs run on
+  leaving,   // its jobs have to move: it ends
+};
+const char* name(worker_state s) noexcept;
+
+// An engine that runs a model.
+struct board_model {
+  std::string name;
+  std::string device;
+  std::uint64_t engine = 0;      // the worker's number of the engine
+  std::uint64_t arithmetic = 0;  // engines with equal ones give equal tokens
+  std::uint32_t vocab_size = 0;  // of its model
+  std::uint64_t digest = 0;      // of what requests need of the model: its tokens above all
+  std::uint32_t context = 0;     // most tokens of a sequence
+  std::uint64_t kv_tokens = 0;   // that its page pool holds
+  std::uint64_t weight_bytes = 0;
+  std::uint32_t batch = 0, queue = 0;  // most jobs that run, and that wait
+  std::uint32_t jobs = 0;              // that run or wait
+  std::uint64_t prompt_tokens = 0;     // of prompts that are not computed yet
+  std::uint32_t places = 0;            // jobs that can run at once now; 0: not known yet
+  double prompt_rate = 0, rate = 0;    // tokens computed and sampled a second; 0: not known yet
+  std::string closed;                  // why it takes no jobs; empty: it does
+};
+
+struct fleet_board {
+  std::string worker;
+  worker_state state = worker_state::ready;
+  std::string build;            // version of the program
+  std::uint64_t number = 0;     // counts the boards of the worker
+  std::uint64_t silent_ms = 0;  // how long a host that has work has not finished a step
+  std::vector<board_model> models;
+  // For each gateway that the worker knows: frames of tokens sent to it, and its jobs that the worker has.
+  struct share {
+    std::uint64_t frames = 0;
+    std::uint32_t jobs = 0;
+  };
+  std::map<std::string, share> gateways;
+};
+
+// At most longest_board bytes: shares of gateways that do not fit are left out.
+std::string json_of(const fleet_board& b);
+// Error: invalid_param for what is no board. Unknown members are ignored.
+result<fleet_board> read_board(std::string_view json);
+
+}  // namespace weir::core::fleet

@@ -1,0 +1,56 @@
+// frame_kind.h — what a frame between the processes of a fleet is: its first byte is the version, its second
+// the kind. A frame of another version, or of a kind that is not known, is dropped and counted. A frame of a
+// known kind may be longer than its fields: later builds add fields at the end.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/fleet/bytes.h"
+
+namespace weir::core::fleet {
+
+enum class frame_kind : std::uint8_t {
+  job = 1,   // a gateway gives a worker a job
+  job_part,  // a piece of such a frame
+  taken,     // a worker's answers to a job
+  refused,
+  cancel,  // what a gateway wants of a job that a worker has
+  pause,
+  resume,
+  again,     // tell the tokens again from a position on
+  adopt,     // tell them to this gateway from now on
+  drop,      // forget the job
+  probe,     // are you there? the answer is a board
+  gone,      // a worker does not know a job that it was asked about
+  tokens,    // tokens and endings of a step
+  logprobs,  // the same with the logprobs of each token
+  pulse,     // a gateway lives
+  last = pulse
+};
+
+// Begins a frame.
+inline std::string begin_frame(frame_kind k) {
+  return {static_cast<char>(frame_version), static_cast<char>(k)};
+}
+
+// The kind of a frame; nullopt: it has another version or an unknown kind.
+inline std::optional<frame_kind> kind_of(std::string_view frame) {
+  if (frame.size() < 2 || static_cast<std::uint8_t>(frame[0]) != frame_version) return std::nullopt;
+  const auto k = static_cast<std::uint8_t>(frame[1]);
+  if (k == 0 || k > static_cast<std::uint8_t>(frame_kind::last)) return std::nullopt;
+  return static_cast<frame_kind>(k);
+}
+
+// What follows the two bytes. REQUIRES: kind_of(frame).
+inline std::string_view body_of(std::string_view frame) { return frame.substr(2); }
+
+// The processes of a fleet have names of 16 base32 characters, which they draw at each start.
+inline constexpr std::size_t name_length = 16;
+bool is_name(std::string_view s);
+
+}  // namespace weir::core::fleet

@@ -1,0 +1,110 @@
+// join_config.h — the settings by which a process joins others as a fleet, in the table of core/config.h.
+//
+// Thread safety: plain data; any thread, once filled.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+
+namespace weir::core {
+
+struct join_settings {
+  std::string join;
+  std::string cell = "main";
+  std::string join_ca, join_cert, join_key, join_nkey;
+};
+
+// `weir worker`, beside the settings of its models.
+struct worker_settings : join_settings {
+  queue_settings queue;
+  std::uint32_t replicas = 1;
+  std::chrono::seconds drain{30};
+  std::chrono::seconds adopt_grace{30};
+};
+
+// `weir gateway`, beside the settings of its server.
+struct gateway_settings : join_settings {
+  std::vector<std::string> model, context;
+  bool chatml = false;
+  std::string chat_template;
+  std::uint32_t max_tokens_default = 4096;
+  std::chrono::milliseconds grammar_time{2000};
+  std::chrono::milliseconds dead_after{2000};
+  std::uint32_t moves = 3;
+};
+
+template <class V>
+void visit_settings(join_settings& s, V&& v) {
+  const auto fleet = in_group("Fleet", v);
+  fleet({"join",
+         "servers of NATS by which the processes of a fleet find each other, nats://HOST[:PORT] or "
+         "tls://HOST[:PORT]; several with commas",
+         "URL[,URL...]"},
+        s.join);
+  fleet({"cell", "name of the fleet among those that use the same servers", "NAME"}, s.cell);
+  fleet({"join-ca",
+         "certificates of those who may sign the servers' own, as PEM; required unless all servers are on "
+         "this machine",
+         "FILE"},
+        s.join_ca);
+  fleet({"join-cert", "this process's certificate, as PEM; with join-key", "FILE"}, s.join_cert);
+  fleet({"join-key", "private key of join-cert, as PEM", "FILE"}, s.join_key);
+  fleet({"join-nkey",
+         "seed of the key by which the servers know this process, as `nk -gen user` writes it; required "
+         "unless all servers are on this machine",
+         "FILE"},
+        s.join_nkey);
+}
+
+template <class V>
+void visit_settings(worker_settings& s, V&& v) {
+  visit_settings(static_cast<join_settings&>(s), v);
+  visit_settings(s.queue, v);
+  const auto fleet = in_group("Fleet", v);
+  in_group("Models", v)({"replicas",
+                         "copies of each model, on as many devices: a job goes where its first token is "
+                         "predicted soonest",
+                         "copies", 1, 64},
+                        s.replicas);
+  fleet(
+      {"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
+      s.drain);
+  fleet({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400},
+        s.adopt_grace);
+}
+
+template <class V>
+void visit_settings(gateway_settings& s, V&& v) {
+  visit_settings(static_cast<join_settings&>(s), v);
+  const auto fleet = in_group("Fleet", v), models = in_group("Models", v);
+  fleet({"dead-after-ms", "silence after which a worker is given up and its jobs go on at others", "ms", 500,
+         600000},
+        s.dead_after);
+  fleet({"moves", "how often a job may lose its worker before it ends with an error", "times", 0, 100},
+        s.moves);
+  models(
+      {"model",
+       "a model of the workers, by the name that they give it: a directory or a GGUF file with its "
+       "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable",
+       "[NAME=]PATH"},
+      s.model);
+  models({"context",
+          "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
+          "model's own; repeatable",
+          "[NAME=]TOKENS"},
+         s.context);
+  models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
+  models({"chat-template", "Jinja template for messages, whatever template the model has; not with chatml",
+          "FILE"},
+         s.chat_template);
+  models({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
+         s.max_tokens_default);
+  models({"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms", 0, 600000},
+         s.grammar_time);
+}
+
+}  // namespace weir::core

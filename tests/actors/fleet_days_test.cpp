@@ -1,0 +1,257 @@
+// Days of a fleet in virtual time: three gateways and five workers with simulated engines, and everything
+// that can befall them. Each job's text is the undisturbed function of its seed, whatever happens to its
+// workers.
+#include <catch2/catch.hpp>
+
+#include "tests/actors/fleet_town.h"
+#include "tests/support/budget.h"
+#include "tests/support/seed.h"
+
+namespace weir::tests::fleet_days_test {
+namespace {
+
+struct asked_job {
+  std::shared_ptr<job_stream> stream;
+  std::uint64_t seed = 0;
+  std::uint32_t tokens = 0;
+  std::string stop;  // empty: none
+  bool cancelled = false;
+  unsigned ends = 0;  // times that it went over
+};
+
+struct tally {
+  unsigned jobs = 0, whole = 0, cancelled = 0, failed = 0, refused = 0;
+  std::uint64_t moved = 0, hops = 0, again = 0, frames_void = 0, dead = 0, told_again = 0;
+};
+
+// One day: what happens is a function of its seed.
+class fleet_day {
+ public:
+  explicit fleet_day(std::uint64_t seed) : t_(seed, "rate=50,prefill=20000", manners()) {
+    for (int i = 0; i < 5; ++i) t_.add_worker(worker_manners());
+    for (int i = 0; i < 3; ++i) t_.add_gateway();
+    t_.wait(std::chrono::milliseconds(600));
+  }
+
+  void live(tally& sum) {
+    for (int i = 0; i < 24; ++i) plan_job();
+    for (int i = 0; i < 5; ++i) plan_trouble();
+    REQUIRE(t_.here.run([&] { return planned_ == 0; }, std::chrono::minutes(5)));
+    REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, [](const auto& j) { return j->ends > 0; }); },
+                        std::chrono::minutes(5)));
+    t_.wait(std::chrono::seconds(20));  // the ends of graces, and of what is kept
+    judge(sum);
+  }
+
+ private:
+  static net_manners manners() { return {.loss = 0.01, .twice = 0.005}; }
+  static fleet::worker_options worker_manners() {
+    fleet::worker_options o;
+    o.retain = std::chrono::seconds(5);
+    o.adopt_grace = std::chrono::seconds(3);
+    return o;
+  }
+
+  std::uint64_t below(std::uint64_t n) { return t_.here.random() % n; }
+  core::duration within(core::duration d) {
+    return core::duration(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(d.count()))));
+  }
+  void after(core::duration d, std::function<void()> f) {
+    ++planned_;
+    t_.here.after(d, [this, f = std::move(f)] {
+      --planned_;
+      f();
+    });
+  }
+
+  void plan_job() {
+    const auto at = within(std::chrono::seconds(8));
+    after(at, [this] {
+      auto& g = t_.gateways[below(t_.gateways.size())];
+      auto r = ask("hello world", static_cast<std::int64_t>(5 + below(200)), below(1u << 30));
+      if (below(4) == 0) r.top_logprobs = static_cast<std::int64_t>(below(4));
+      if (below(5) == 0) {  // a word that the answer has
+        const auto at = static_cast<std::uint32_t>(below(static_cast<std::uint64_t>(*r.max_tokens)));
+        r.stop.push_back(fmt::format("w{:03d}", core::sim_token(*r.sampling.seed, at)));
+      }
+      submit(g, std::move(r), below(5) == 0 ? 2 : 1);
+    });
+  }
+
+  void submit(fleet_town::gateway& g, actors::request r, std::uint32_t choices) {
+    const auto base = asked_job{nullptr,
+                                *r.sampling.seed,
+                                static_cast<std::uint32_t>(*r.max_tokens),
+                                r.stop.empty() ? std::string() : r.stop.front(),
+                                below(8) == 0,
+                                0};
+    auto streams = g.service->submit(std::move(r), choices, t_.here.get_executor(), [] {});
+    for (auto& s : streams) {
+      jobs_.push_back(std::make_shared<asked_job>(base));
+      auto& j = *jobs_.back();
+      j.stream = std::move(s);
+      j.stream->follow([job = std::weak_ptr(jobs_.back())] {
+        const auto j = job.lock();
+        if (j && fleet_town::over(j->stream)) ++j->ends;
+      });
+      if (j.cancelled) after(within(std::chrono::seconds(3)), [s = j.stream] { s->cancel(); });
+    }
+  }
+
+  void plan_trouble() {
+    const auto at = within(std::chrono::seconds(9));
+    switch (below(5)) {
+      case 0:
+        after(at, [this] { kill(); });
+        break;
+      case 1:
+        after(at, [this] { stall(); });
+        break;
+      case 2:
+        after(at, [this] { cut(*some_worker().bus); });
+        break;
+      case 3:
+        after(at, [this] { cut(*t_.gateways[below(3)].bus); });
+        break;
+      case 4:
+        after(at, [this] { drain(); });
+        break;
+    }
+  }
+
+  fleet_town::worker& some_worker() { return t_.workers[below(t_.workers.size())]; }
+
+  // A worker that is killed is replaced: the fleet keeps its size.
+  void kill() {
+    some_worker().bus->kill();
+    add_one();
+  }
+  void stall() {
+    auto* const bus = some_worker().bus.get();
+    bus->stall(true);
+    after(std::chrono::milliseconds(300) + within(std::chrono::seconds(5)), [bus] { bus->stall(false); });
+  }
+  void cut(loop_net::endpoint& bus) {
+    bus.cut(true);
+    after(within(std::chrono::seconds(3)), [&bus] { bus.cut(false); });
+  }
+  void drain() {
+    auto& w = some_worker();
+    ++planned_;
+    w.side->drain(within(std::chrono::seconds(1)), t_.here.get_executor(), [this] { --planned_; });
+    add_one();
+  }
+  // Loading runs the world, which a handler must not do: it is added when the day's loop is between two.
+  void add_one() { t_.add_worker_later(worker_manners()); }
+
+  void judge(tally& sum) {
+    for (const auto& j : jobs_) judge(*j, sum);
+    for (const auto& g : t_.gateways) {
+      const auto c = g.side->counts();
+      CHECK(c.jobs == 0);
+      sum.moved += c.moved, sum.hops += c.hops, sum.again += c.asked_again, sum.frames_void += c.void_news;
+      sum.dead += c.dead;
+      const auto models = g.service->doors().list.models();
+      for (const auto& m : *models)
+        for (const auto& p : m->places) CHECK(p->admission->unfinished() == 0);
+      CHECK(g.service->all_models().models.size() == 1);
+    }
+    for (const auto& w : t_.workers) {
+      const auto stats = w.service->stats();
+      CHECK(stats.engine.pages_used == 0);
+      CHECK(stats.engine.queued + stats.engine.prefilling + stats.engine.decoding == 0);
+      CHECK(w.service->ready().ready);  // and no broken invariant of the engine
+      CHECK(w.service->memory()->used() == 0);
+      const auto c = w.side->counts();
+      CHECK(c.jobs == 0);
+      CHECK(c.kept == 0);
+      sum.told_again += c.told_again;
+      const auto models = w.service->doors().list.models();
+      for (const auto& m : *models)
+        for (const auto& p : m->places) CHECK(p->admission->unfinished() == 0);
+    }
+  }
+
+  void judge(const asked_job& j, tally& sum) {
+    CHECK(j.ends == 1);
+    ++sum.jobs;
+    if (j.stream->state() == phase::refused) {
+      ++sum.refused;
+      return;
+    }
+    const auto& out = j.stream->ended();
+    const auto size = j.stream->log().size();
+    std::string all = sim_text(j.seed, j.tokens);
+    if (!j.stop.empty()) all.resize(all.find(j.stop));
+    CHECK(size <= j.tokens);
+    CHECK(text_of(*j.stream) == all.substr(0, text_of(*j.stream).size()));
+    switch (out.reason) {
+      case core::finish_reason::stop:
+        ++sum.whole;
+        CHECK(out.stop_string == 0u);
+        CHECK(text_of(*j.stream) == all);
+        break;
+      case core::finish_reason::length:
+        ++sum.whole;
+        CHECK(j.stop.empty());
+        CHECK(text_of(*j.stream) == all);
+        CHECK(size == j.tokens);
+        CHECK(out.output_tokens == j.tokens);
+        break;
+      case core::finish_reason::cancel:
+        ++sum.cancelled;
+        CHECK(j.cancelled);
+        break;
+      case core::finish_reason::error: {
+        ++sum.failed;
+        REQUIRE(out.fault.has_value());
+        CAPTURE(out.fault->message);
+        CHECK(is_expected(*out.fault));
+        break;
+      }
+      default:
+        FAIL("a job ended with " << core::name(out.reason));
+    }
+  }
+
+  static bool is_expected(const core::error& e) {
+    return e.code == core::errc::unavailable || e.code == core::errc::overloaded;
+  }
+
+  fleet_town t_;
+  std::vector<std::shared_ptr<asked_job>> jobs_;
+  unsigned planned_ = 0;
+};
+
+void live_days(unsigned days, std::uint64_t first) {
+  tally sum;
+  for (unsigned n = 0; n < days; ++n) {
+    const auto seed = drawn_seed(first + n);
+    INFO("seed " << seed);
+    fleet_day day(seed);
+    day.live(sum);
+  }
+  CAPTURE(sum.jobs, sum.whole, sum.cancelled, sum.failed, sum.refused, sum.moved, sum.hops, sum.again,
+          sum.frames_void, sum.dead, sum.told_again);
+  CHECK(sum.whole >= sum.jobs * 3 / 4);
+  CHECK((sum.failed + sum.refused) * 50 <= sum.jobs);
+  CHECK(sum.moved >= days / 4);
+  CHECK(sum.again >= days / 4);
+}
+
+}  // namespace
+
+TEST_CASE("whatever befalls a fleet, each job gives the text of its seed and ends once") {
+  live_days(rounds(200), 1000);
+}
+
+// The ending of a job was lost, and so was the question for it.
+TEST_CASE("a worker that is silent about a job is asked until it answers: seed 100152") {
+  tally sum;
+  fleet_day(100152).live(sum);
+  CHECK(sum.whole > 0);
+}
+
+TEST_CASE("many days of a fleet", "[long]") { live_days(rounds(1'000), 100'000); }
+
+}  // namespace weir::tests::fleet_days_test

@@ -1,0 +1,60 @@
+// Any bytes as a frame between the processes of a fleet: what is read keeps its limits, and is written again
+// to something that is read as the same.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/fleet/control_frame.h"
+#include "core/fleet/fleet_board.h"
+#include "core/fleet/job_frame.h"
+#include "core/fleet/token_frame.h"
+
+namespace {
+
+using namespace weir::core;
+using namespace weir::core::fleet;
+
+void require(bool right) {
+  if (!right) std::abort();
+}
+
+void judge_job(std::string_view body) {
+  const time_point now{std::chrono::hours(1)};
+  const auto read = read_job(body, now);
+  if (!read) return require(!read.error().message.empty());
+  require(!read->job.prompt.empty() && read->job.min_tokens <= read->job.max_tokens);
+  const auto frames = job_frames(*read, now);
+  if (!frames) return;
+  std::string whole;
+  for (const auto& f : *frames) {
+    if (frames->size() == 1) {
+      whole = body_of(f);
+      break;
+    }
+    const auto part = read_job_part(body_of(f));
+    require(part.has_value());
+    whole += part->bytes;
+  }
+  const auto again = read_job(whole, now);
+  require(again && std::ranges::equal(again->job.prompt, read->job.prompt));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto kind = kind_of(bytes)) {
+    if (kind == frame_kind::job) judge_job(body_of(bytes));
+    if (kind == frame_kind::job_part)
+      if (const auto part = read_job_part(body_of(bytes))) require(part->part < part->of);
+  }
+  if (const auto c = read_control(bytes)) {
+    const auto again = read_control(frame_of(*c));
+    require(again && frame_of(*again) == frame_of(*c));
+  }
+  token_frame f;
+  if (f.read(bytes))
+    for (const auto& j : f.jobs) require(j.begin <= j.end && j.end <= f.tokens.size());
+  if (const auto b = read_board(bytes)) require(read_board(json_of(*b)).has_value());
+  return 0;
+}
