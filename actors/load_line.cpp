@@ -8,8 +8,10 @@
 namespace weir::actors {
 namespace {
 
-core::error full(std::string message) {
-  core::error e{core::errc::overloaded, std::move(message), {}};
+// `code`: overloaded, the line is full; busy, the key waits for another model. Both are about the field
+// model, by which the wire names them apart from other refusals.
+core::error no_place(core::errc code, std::string message) {
+  core::error e{code, std::move(message), "model"};
   e.retry_after_ms = 1000;
   return e;
 }
@@ -17,17 +19,21 @@ core::error full(std::string message) {
 }  // namespace
 
 core::result<void> load_line::enter(model_wish w) {
-  if (all_.size() >= most) return full(fmt::format("{} requests wait for models, which are the most", most));
+  if (all_.size() >= most)
+    return no_place(core::errc::overloaded,
+                    fmt::format("{} requests wait for models, which are the most", most));
   std::size_t of_key = 0;
   for (const auto& other : all_) {
     if (w.key == 0 || other.key != w.key) continue;
     ++of_key;
     if (other.model != w.model)
-      return full(fmt::format("this key waits for the model '{}' already: one at a time",
-                              core::shortened(other.model)));
+      return no_place(core::errc::busy,
+                      fmt::format("this key waits for the model '{}' already: one at a time",
+                                  core::shortened(other.model)));
   }
   if (of_key >= most_of_key)
-    return full(fmt::format("{} requests of this key wait for a model, which are the most", most_of_key));
+    return no_place(core::errc::overloaded,
+                    fmt::format("{} requests of this key wait for a model, which are the most", most_of_key));
   const auto ahead = static_cast<std::uint32_t>(all_.size());
   all_.push_back(std::move(w));
   if (all_.back().begins) all_.back().begins(ahead);

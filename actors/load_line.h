@@ -41,7 +41,8 @@ class load_line {
   // Most requests that wait: of all clients, and of one key.
   static constexpr std::size_t most = 256, most_of_key = 64;
 
-  // Takes a wish in. Error: overloaded, where the line is full, or the key waits for another model already.
+  // Takes a wish in. Errors, about the field `model`: overloaded, where the line or the key's part of it is
+  // full; busy, where the key waits for another model already.
   core::result<void> enter(model_wish w);
 
   bool empty() const noexcept { return all_.empty(); }

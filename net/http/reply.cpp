@@ -81,7 +81,9 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
 
 reply error_reply(const core::error& e) {
   const auto code = http_code_of(e);
-  const unsigned status = code == "does_not_fit" ? 503 : status_of(e.code);
+  const unsigned status = code == "does_not_fit"          ? 503
+                          : code == "other_model_loading" ? 429
+                                                          : status_of(e.code);
   reply r = error_reply(status, code, e.message, e.param);
   if (e.retry_after_ms > 0)
     for (auto& [name, value] : r.headers)

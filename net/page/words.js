@@ -25,7 +25,8 @@ export function end_in_words({ finish_reason, error }, { max_tokens } = {}) {
   return words[finish_reason] ?? finish_reason;
 }
 
-const busy = new Set(["rate_limited", "overloaded", "too_many_jobs", "model_loading"]);
+const busy = new Set(["rate_limited", "overloaded", "too_many_jobs", "model_loading", "model_line_full",
+  "other_model_loading"]);
 
 function failure_in_words({ code, message, retry_after_ms }) {
   const when = retry_after_ms ? `in ${Math.ceil(retry_after_ms / 1000)} s` : "in a moment";

@@ -346,14 +346,27 @@ std::string_view code_of(core::errc code) {
 }
 
 std::string_view code_of(const core::error& e) {
-  if (e.param == "model" && e.code == core::errc::unavailable) return "model_loading";
-  if (e.param == "model" && e.code == core::errc::does_not_fit) return "does_not_fit";
-  return code_of(e.code);
+  if (e.param != "model") return code_of(e.code);
+  switch (e.code) {
+    case core::errc::unavailable:
+      return "model_loading";
+    case core::errc::does_not_fit:
+      return "does_not_fit";
+    case core::errc::overloaded:
+      return "model_line_full";
+    case core::errc::busy:
+      return "other_model_loading";
+    default:
+      return code_of(e.code);
+  }
 }
 
 protocol_error refusal(std::string_view id, const core::error& e) {
   protocol_error out{std::string(id), code_of(e), e.message, e.param, std::nullopt, false};
-  if (out.code == "overloaded" || out.code == "model_loading" || e.code == core::errc::busy)
+  // A model without room has a time only where its load is tried again.
+  const bool passes =
+      e.code == core::errc::overloaded || e.code == core::errc::unavailable || e.code == core::errc::busy;
+  if (passes || (out.code == "does_not_fit" && e.retry_after_ms > 0))
     out.retry_after_ms = e.retry_after_ms > 0 ? e.retry_after_ms : 1000;
   return out;
 }

@@ -143,7 +143,8 @@ void append_closing(std::string& out, std::string_view reason, std::int64_t dead
 // The code in docs/wire.md for an error code of core.
 std::string_view code_of(core::errc code);
 // The same of an error. One about the field `model` says that the model is not ready: model_loading where it
-// may be later, does_not_fit where no device has room for it.
+// may be later, does_not_fit where no device has room for it, model_line_full and other_model_loading where
+// the request may not wait for it.
 std::string_view code_of(const core::error& e);
 // The error frame for a job of lane `id` that was refused.
 protocol_error refusal(std::string_view id, const core::error& e);

@@ -97,7 +97,7 @@ TEST_CASE("load line: a key waits for one model at a time, and the line is bound
   for (std::size_t i = 0; i < load_line::most_of_key; ++i)
     REQUIRE(line.enter(of_key[i].wish("x", 7)).has_value());
   client other;
-  CHECK(line.enter(other.wish("y", 7)).error().code == core::errc::overloaded);
+  CHECK(line.enter(other.wish("y", 7)).error().code == core::errc::busy);
   CHECK(line.enter(of_key.back().wish("x", 7)).error().code == core::errc::overloaded);
   REQUIRE(line.enter(other.wish("y", 8)).has_value());
   std::size_t in = 0;
