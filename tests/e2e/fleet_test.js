@@ -12,6 +12,7 @@ import { drawn } from "./seeds.js";
 const budget = Number(process.env.WEIR_TEST_BUDGET ?? 1);
 const rounds = budget > 1 ? 20 * budget : 5;
 const streams = 6;
+const patient = ["--write-ms", "600000"];  // this process reads as slowly as a busy machine lets it
 const rill = new URL("../../models/rill", import.meta.url).pathname;
 
 /** The devices and models of the two kinds of fleets, and what is asked of them. */
@@ -47,8 +48,8 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
     before(async () => {
       await nats.start();
       workers.push(await start_worker(), await start_worker());
-      gateway = await start_weir(["gateway", ...join(), "--model", model, "--listen", "127.0.0.1:0"]);
-      alone = await start_real({ args: engine });
+      gateway = await start_weir(["gateway", ...join(), "--model", model, "--listen", "127.0.0.1:0", ...patient]);
+      alone = await start_real({ args: [...engine, ...patient] });
       await two_workers();
     });
     after(async () => {
