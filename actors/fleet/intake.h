@@ -34,8 +34,8 @@ class intake : public std::enable_shared_from_this<intake> {
          executor ex);
 
   core::result<> begin();
-  // As worker_side::drain(): the process ends then. An operator's order over the bus drains a worker that
-  // stays.
+  // As worker_side::drain(): the process ends afterwards. An operator's `drain` frame empties the worker as
+  // well, and its process goes on.
   void drain(core::duration limit, executor ex, std::function<void()> done);
   // Ends all jobs, and reads nothing any more.
   void stop();

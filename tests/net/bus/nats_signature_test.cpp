@@ -25,8 +25,8 @@ std::string nonce(const net::nkey& key, bool begins_with_zero) {
     if (const auto text = std::to_string(i); (key.sign(text)->front() == 0) == begins_with_zero) return text;
 }
 
-// A server of NATS as far as a connection's beginning. It closes each connection but the last: where it was
-// sent no signature, and else once it is up.
+// The beginning of each connection to a server of NATS, with a given nonce. The server refuses a client that
+// sends no signature, and closes every connection but the last one.
 class opening_server {
  public:
   explicit opening_server(std::vector<std::string> nonces)
