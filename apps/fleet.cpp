@@ -1,15 +1,20 @@
-// `weir fleet`: the workers of a fleet, from the boards that they publish.
+// `weir fleet`: the workers of a fleet, from the boards that they publish, and orders to one of them.
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <iostream>
 #include <map>
+#include <optional>
+#include <thread>
 
 #include "apps/commands.h"
 #include "apps/join.h"
 #include "apps/options.h"
 #include "apps/serving.h"
+#include "core/fleet/control_frame.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/subjects.h"
 #include "net/bus/fleet_table.h"
@@ -17,42 +22,130 @@
 namespace weir::apps {
 namespace {
 
+namespace wire = core::fleet;
+
 // A worker publishes a board four times a second, and at once when somebody says hello.
 constexpr std::chrono::milliseconds listening{1000};
+// How long a worker has for an answer, and how often one that drains is asked.
+constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::milliseconds between{250};
 
 struct fleet_command {
   core::join_settings join;
   bool json = false;
+  std::string worker;
+  double drain_s = 30;
 };
 
-int run(const fleet_command& o) {
+core::error no_server(const fleet_command& o) {
+  return core::make_error(core::errc::unavailable, "--join {}: no server answers", o.join.join);
+}
+
+int print(const fleet_command& o, const net::seen_boards& boards) {
+  std::cout << (o.json ? net::fleet_json(boards) : net::fleet_table(boards));
+  return exit_code::done;
+}
+
+int run_list(const fleet_command& o) {
   auto bus = join(o.join, "weir fleet");
   if (!bus) return fail(bus.error());
   boost::asio::io_context io{1};
-  const core::fleet::subjects subjects(o.join.cell);
-  std::map<std::string, core::fleet::fleet_board> boards;
+  const wire::subjects subjects(o.join.cell);
+  net::seen_boards boards;
   const auto heard = (*bus)->subscribe(subjects.all_boards(), io.get_executor(), [&](const auto& m) {
-    if (auto board = core::fleet::read_board(m.bytes)) boards[board->worker] = std::move(*board);
+    if (auto board = wire::read_board(m.bytes)) boards[board->worker] = std::move(*board);
   });
   if (!heard) return fail(heard.error());
   (*bus)->publish(subjects.hello(), "");
   boost::asio::steady_timer timer(io, listening);
   timer.async_wait([&](boost::system::error_code) { io.stop(); });
   io.run();
-  if ((*bus)->state() != actors::bus::link::up)
-    return fail(core::make_error(core::errc::unavailable, "--join {}: no server answers", o.join.join));
-  std::cout << (o.json ? net::fleet_json(boards) : net::fleet_table(boards));
-  return exit_code::done;
+  if ((*bus)->state() != actors::bus::link::up) return fail(no_server(o));
+  return print(o, boards);
+}
+
+// ---- orders to a worker
+
+std::uint32_t jobs_of(const wire::fleet_board& b) {
+  std::uint32_t jobs = 0;
+  for (const auto& m : b.models) jobs += m.jobs;
+  return jobs;
+}
+
+// What a worker answers to a frame; an error where it is not there.
+core::result<wire::fleet_board> asked(actors::bus& bus, const fleet_command& o, const wire::control& what) {
+  boost::asio::io_context io{1};
+  std::optional<actors::bus::answer> got;
+  bus.ask(wire::subjects(o.join.cell).control_of(o.worker), wire::frame_of(what), patience, io.get_executor(),
+          [&](actors::bus::answer a) { got = std::move(a); });
+  const auto work = boost::asio::make_work_guard(io);
+  while (!got) io.run_one();
+  using how = enum actors::bus::answer::how;
+  if (got->how == how::not_sent) return no_server(o);
+  if (got->how == how::nobody_there)
+    return core::make_error(core::errc::not_found, "the cell {} has no worker {}", o.join.cell, o.worker);
+  if (got->how != how::came)
+    return core::make_error(core::errc::unavailable, "the worker {} does not answer", o.worker);
+  return wire::read_board(got->bytes);
+}
+
+// Gives the order, and waits until the worker is free.
+int run_drain(const fleet_command& o) {
+  auto bus = join(o.join, "weir fleet");
+  if (!bus) return fail(bus.error());
+  const auto limit = std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(o.drain_s));
+  auto board = asked(**bus, o, wire::drain{limit});
+  std::optional<std::uint32_t> told;
+  while (board && (board->state != wire::worker_state::leaving || jobs_of(*board) > 0)) {
+    const auto jobs = jobs_of(*board);
+    if (told != jobs) spdlog::info("{}: {} jobs are left", o.worker, jobs);
+    told = jobs;
+    std::this_thread::sleep_for(between);
+    board = asked(**bus, o, wire::probe());
+    if (board && board->state == wire::worker_state::ready)
+      return fail(core::make_error(core::errc::unavailable, "the worker {} takes jobs again", o.worker));
+  }
+  if (!board) return fail(board.error());
+  return print(o, {{o.worker, *board}});
+}
+
+int run_undrain(const fleet_command& o) {
+  auto bus = join(o.join, "weir fleet");
+  if (!bus) return fail(bus.error());
+  const auto board = asked(**bus, o, wire::undrain());
+  if (!board) return fail(board.error());
+  if (board->state != wire::worker_state::ready)
+    return fail(core::make_error(core::errc::unavailable, "the worker {} ends, and takes no jobs", o.worker));
+  return print(o, {{o.worker, *board}});
 }
 
 }  // namespace
 
 command add_fleet(CLI::App& app) {
   auto o = std::make_shared<fleet_command>();
+  auto chosen = std::make_shared<int (*)(const fleet_command&)>(run_list);
   add_settings(app, o->join);
   app.add_flag("--json", o->json, "print an object with all that the workers say");
+  app.require_subcommand(0, 1);
+  const auto add = [&](const char* name, const char* what, int (*run)(const fleet_command&)) {
+    auto* sub = app.add_subcommand(name, what);
+    sub->fallthrough();
+    sub->add_option("worker", o->worker, "the worker's name, as the list has it")
+        ->required()
+        ->check([](const std::string& s) {
+          return wire::is_name(s) ? std::string() : "no name of a worker: " + s;
+        });
+    sub->callback([chosen, run] { *chosen = run; });
+    return sub;
+  };
+  add("drain", "a worker takes no new jobs, and is free in time; its process goes on", run_drain)
+      ->add_option("--drain-s", o->drain_s,
+                   "how long running jobs may go on; then they move to other workers")
+      ->check(CLI::Range(0.0, 86400.0));
+  add("undrain", "the worker takes jobs again", run_undrain);
+  for (auto* sub : app.get_subcommands({})) name_variables(*sub);
   add_common(app);
-  return [o] { return run(*o); };
+  return [o, chosen] { return (*chosen)(*o); };
 }
 
 }  // namespace weir::apps

@@ -211,8 +211,8 @@ void far_owner::look_after_homeless() {
   }
 }
 
-// A cancel is repeated until the job's ending has come. A worker from which nothing comes for a job is asked:
-// of what asks for missing tokens, and of its answer, nobody would know that it is lost.
+// A cancel is repeated until the job's ending has come. A worker that says nothing of a job is asked again,
+// since an `again` frame and the answer to it may be lost as well.
 void far_owner::pulse() {
   const auto now = time_.now();
   bus_.publish(subjects_.pulse_of(name_),

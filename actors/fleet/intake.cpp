@@ -1,6 +1,6 @@
 #include "actors/fleet/intake.h"
 
-#include <boost/asio/post.hpp>
+#include <algorithm>
 
 namespace weir::actors::fleet {
 
@@ -9,6 +9,7 @@ namespace wire = core::fleet;
 namespace {
 
 constexpr std::size_t most_peers = 1024;
+constexpr core::duration longest_drain = std::chrono::hours(24);
 
 }  // namespace
 
@@ -140,6 +141,20 @@ void intake::on(const wire::drop& f, const bus::message&) {
 
 void intake::on(const wire::probe&, const bus::message& m) {
   if (!m.answer_to.empty()) bus_.publish(m.answer_to, wire::json_of(board()));
+}
+
+void intake::on(const wire::drain& f, const bus::message& m) {
+  drain_until(time_.now() + std::clamp(f.limit, core::duration(), longest_drain));
+  on(wire::probe(), m);
+}
+
+void intake::on(const wire::undrain&, const bus::message& m) {
+  if (!ends_) {
+    state_ = wire::worker_state::ready;
+    drain_until_ = leave_at_ = core::time_point::max();
+    publish_board();
+  }
+  on(wire::probe(), m);
 }
 
 void intake::answer(const std::string& to, const wire::control& what) {

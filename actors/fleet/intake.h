@@ -34,7 +34,8 @@ class intake : public std::enable_shared_from_this<intake> {
          executor ex);
 
   core::result<> begin();
-  // As worker_side::drain().
+  // As worker_side::drain(): the process ends afterwards. An operator's `drain` frame empties the worker as
+  // well, and its process goes on.
   void drain(core::duration limit, executor ex, std::function<void()> done);
   // Ends all jobs, and reads nothing any more.
   void stop();
@@ -72,6 +73,8 @@ class intake : public std::enable_shared_from_this<intake> {
   void on(const core::fleet::adopt& f, const bus::message& m);
   void on(const core::fleet::drop& f, const bus::message& m);
   void on(const core::fleet::probe& f, const bus::message& m);
+  void on(const core::fleet::drain& f, const bus::message& m);
+  void on(const core::fleet::undrain& f, const bus::message& m);
   template <class F>
   void on(const F&, const bus::message&) {
     ++now_.broken;
@@ -98,6 +101,7 @@ class intake : public std::enable_shared_from_this<intake> {
   core::fleet::fleet_board board();
   std::uint64_t digest(const served_model& m);
   std::uint32_t running() const;
+  void drain_until(core::time_point limit);
   void look_after_drain();
 
   peer* peer_of(const std::string& gateway);
@@ -122,6 +126,7 @@ class intake : public std::enable_shared_from_this<intake> {
   std::uint64_t boards_ = 0;
   core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();
   std::vector<std::function<void()>> drained_;  // who waits for the end of the drain
+  bool ends_ = false;                           // the process ends once it is free
   // By the tokenizers of the models that are served.
   std::map<std::shared_ptr<const core::tokenizer>, std::uint64_t> digests_;
   worker_counts now_;

@@ -142,10 +142,15 @@ std::uint32_t intake::running() const {
       std::ranges::count_if(guests_, [](const auto& g) { return !g.second->over(); }));
 }
 
-// A second order may shorten the time of the first one.
 void intake::drain(core::duration limit, executor ex, std::function<void()> done) {
-  drain_until_ = std::min(drain_until_, time_.now() + limit);
+  ends_ = true;
   drained_.push_back([ex = std::move(ex), done = std::move(done)] { asio::post(ex, done); });
+  drain_until(time_.now() + limit);
+}
+
+// A second order may shorten the time of the first one.
+void intake::drain_until(core::time_point limit) {
+  drain_until_ = std::min(drain_until_, limit);
   if (state_ == wire::worker_state::ready) state_ = wire::worker_state::draining;
   look_after_drain();
   publish_board();

@@ -60,6 +60,8 @@ void fields(IO& io, T& f) {
   } else if constexpr (std::is_same_v<frame, pulse>) {
     member_field(io, f.gateway);
     io(f.jobs);
+  } else if constexpr (std::is_same_v<frame, drain>) {
+    io(f.limit);
   }
 }
 

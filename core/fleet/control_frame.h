@@ -100,7 +100,20 @@ struct pulse {
   std::uint32_t jobs = 0;  // that the gateway has
 };
 
-using control = std::variant<taken, refused, gone, cancel, pause, resume, again, adopt, drop, probe, pulse>;
+// ---- from an operator; a worker answers with its board
+
+// As worker_side::drain(), but the process goes on.
+struct drain {
+  static constexpr auto kind = frame_kind::drain;
+  duration limit{};  // from now on; what is not over then moves
+};
+// Void for a worker whose process ends.
+struct undrain {
+  static constexpr auto kind = frame_kind::undrain;
+};
+
+using control = std::variant<taken, refused, gone, cancel, pause, resume, again, adopt, drop, probe, pulse,
+                             drain, undrain>;
 
 std::string frame_of(const control& c);
 // nullopt: no control frame, or one that is cut or has a value that it may not have.

@@ -30,7 +30,9 @@ enum class frame_kind : std::uint8_t {
   tokens,    // tokens and endings of a step
   logprobs,  // the same with the logprobs of each token
   pulse,     // a gateway lives
-  last = pulse
+  drain,     // an operator wants a worker to take no new jobs, and to be free in time
+  undrain,   // and to take jobs again
+  last = undrain
 };
 
 // Begins a frame.

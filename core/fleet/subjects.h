@@ -2,6 +2,7 @@
 //
 //   weir.1.CELL.o.WORKER.job   gateway -> worker, asked: a job; answered with `taken` or `refused`
 //   weir.1.CELL.o.WORKER.ctl   gateway -> worker: cancel, pause, resume, again, adopt, drop, probe
+//                              operator -> worker: drain, undrain, probe
 //   weir.1.CELL.g.GATEWAY.tok  worker -> gateway: tokens and endings
 //   weir.1.CELL.g.GATEWAY.ctl  worker -> gateway: gone
 //   weir.1.CELL.board.WORKER   worker -> all gateways: what the worker has

@@ -31,9 +31,9 @@ struct nats_callbacks {
 core::result<nats_options> nats_options_of(const join_plan& plan, const std::string& name,
                                            const nats_callbacks& calls);
 
-// What a try to connect ends with where the signature begins with a byte of 0, which is one of 256: cnats
-// 3.4.1 takes such a signature for an empty text and leaves it out, and the server would refuse the process.
-// The next try signs another nonce.
+// The status of a try to connect whose signature begins with a byte of 0, as one in 256 does. cnats 3.4.1
+// takes such a signature for an empty text and does not send it, so the server would refuse the process. The
+// next try has another nonce to sign.
 constexpr natsStatus signature_left_out = NATS_MISMATCH;
 
 // The reason of cnats' last error on this thread.

@@ -3,6 +3,8 @@
 // workers.
 #include <catch2/catch.hpp>
 
+#include "core/fleet/control_frame.h"
+#include "core/fleet/subjects.h"
 #include "tests/actors/fleet_town.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
@@ -27,7 +29,7 @@ struct tally {
 // One day: what happens is a function of its seed.
 class fleet_day {
  public:
-  explicit fleet_day(std::uint64_t seed) : t_(seed, "rate=50,prefill=20000", manners()) {
+  explicit fleet_day(std::uint64_t seed) : seed_(seed), t_(seed, "rate=50,prefill=20000", manners()) {
     for (int i = 0; i < 5; ++i) t_.add_worker(worker_manners());
     for (int i = 0; i < 3; ++i) t_.add_gateway();
     t_.wait(std::chrono::milliseconds(600));
@@ -36,6 +38,7 @@ class fleet_day {
   void live(tally& sum) {
     for (int i = 0; i < 24; ++i) plan_job();
     for (int i = 0; i < 5; ++i) plan_trouble();
+    if (seed_ % 3 == 1) plan_rest();
     REQUIRE(t_.here.run([&] { return planned_ == 0; }, std::chrono::minutes(5)));
     REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, [](const auto& j) { return j->ends > 0; }); },
                         std::chrono::minutes(5)));
@@ -117,6 +120,16 @@ class fleet_day {
         after(at, [this] { drain(); });
         break;
     }
+  }
+
+  // An operator drains a worker, and lets it take jobs again later. Either order may be lost.
+  void plan_rest() {
+    after(within(std::chrono::seconds(6)), [this] {
+      const auto to = core::fleet::subjects("main").control_of(some_worker().side->name());
+      operator_->publish(to, frame_of(core::fleet::drain{within(std::chrono::seconds(1))}));
+      after(within(std::chrono::seconds(4)),
+            [this, to] { operator_->publish(to, frame_of(core::fleet::undrain())); });
+    });
   }
 
   fleet_town::worker& some_worker() { return t_.workers[below(t_.workers.size())]; }
@@ -218,7 +231,9 @@ class fleet_day {
     return e.code == core::errc::unavailable || e.code == core::errc::overloaded;
   }
 
+  const std::uint64_t seed_;
   fleet_town t_;
+  const std::unique_ptr<loop_net::endpoint> operator_ = t_.net->join();
   std::vector<std::shared_ptr<asked_job>> jobs_;
   unsigned planned_ = 0;
 };

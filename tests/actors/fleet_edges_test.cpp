@@ -168,6 +168,47 @@ TEST_CASE("a drain waits for jobs that end in time") {
   CHECK(t.gateways.front().side->counts().moved == 0);
 }
 
+TEST_CASE("an operator drains a worker, which goes on and takes jobs again when it is told to") {
+  small_fleet t(17, 2);
+  const auto s = t.send(ask("hello", 300, 8));
+  REQUIRE(t.here.run([&] { return s->published() >= 20; }, seconds(30)));
+  auto& w = t.host_of_jobs();
+  const auto operator_bus = t.net->join();
+  const auto tell = [&](const wire::control& what) {
+    std::optional<core::result<wire::fleet_board>> board;
+    operator_bus->ask(wire::subjects("main").control_of(w.side->name()), wire::frame_of(what), seconds(5),
+                      t.here.get_executor(),
+                      [&](actors::bus::answer a) { board = wire::read_board(a.bytes); });
+    REQUIRE(t.here.run([&] { return board.has_value(); }, seconds(10)));
+    REQUIRE(board->has_value());
+    return (*board)->state;
+  };
+  CHECK(tell(wire::drain{milliseconds(-5)}) == wire::worker_state::leaving);
+  t.wait(seconds(1));
+  CHECK(t.gateways.front().side->counts().moved == 1);
+  const auto taken = w.side->counts().taken;
+  for (int i = 0; i < 4; ++i) {
+    const auto late = t.send(ask("hello", 5, 9));
+    t.finish(late);
+    CHECK(text_of(*late) == sim_text(9, 5));
+  }
+  CHECK(w.side->counts().taken == taken);
+  CHECK(w.service->stats().engine.decoding == 0);
+  CHECK(tell(wire::undrain()) == wire::worker_state::ready);
+  t.wait(seconds(1));
+  std::vector<std::shared_ptr<job_stream>> all;
+  for (int i = 0; i < 16; ++i) all.push_back(t.send(ask("hello", 50, 10)));
+  for (const auto& one : all) t.finish(one);
+  CHECK(w.side->counts().taken > taken);
+  t.finish(s);
+  CHECK(text_of(*s) == sim_text(8, 300));
+  bool free = false;
+  w.side->drain(seconds(30), t.here.get_executor(), [&] { free = true; });
+  CHECK(tell(wire::undrain()) == wire::worker_state::leaving);  // its process ends
+  REQUIRE(t.here.run([&] { return free; }, seconds(5)));
+  t.check_empty();
+}
+
 TEST_CASE("the jobs of a gateway that is gone run on for the grace, and then end") {
   small_fleet t(17);
   const auto s = t.send(ask("hello", 5000, 8));

@@ -121,7 +121,7 @@ const rows = [
   ["a value out of its range in the environment", ["serve"], 2, /--max-frame/, { WEIR_MAX_FRAME: "3" }],
   ["a value of another kind", ["serve", "--threads", "many"], 2, /--threads/],
   ["a value that is missing", ["serve", "--listen"], 2, /--listen/],
-  ["an option that is not there yet", ["serve", "--share"], 2, /--share.*not supported yet/],
+  ["an option that is not there yet", ["generate", "--share"], 2, /--share.*not supported yet/],
   ["an address for metrics",
     ["serve", "--device", "sim", "--listen", "127.0.0.1:0", "--metrics-listen", ":3"], 2,
     /--metrics-listen :3: has to be HOST:PORT/],

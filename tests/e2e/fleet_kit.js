@@ -91,12 +91,19 @@ export class Nats {
   }
 }
 
+/** Runs `weir fleet` with these words: what it prints, what it logs and how it ends. */
+export async function fleet(nats, words) {
+  const child = spawn(binary, ["fleet", ...words, "--join", nats.url], { stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise((resolve) => child.once("close", resolve));
+  const said = { text: "", log: "" };
+  child.stdout.on("data", (piece) => (said.text += piece));
+  child.stderr.on("data", (piece) => (said.log += piece));
+  return { code: await ended, ...said };
+}
+
 /** What the workers say of themselves, as `weir fleet --json` prints it. */
 export async function boards(nats) {
-  const words = ["fleet", "--join", nats.url, "--json"];
-  const child = spawn(binary, words, { stdio: ["ignore", "pipe", "ignore"] });
-  let text = "";
-  for await (const piece of child.stdout) text += piece;
+  const { text } = await fleet(nats, ["--json"]);
   return text ? JSON.parse(text).workers : [];
 }
 

@@ -5,13 +5,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
 import { seeded } from "./bursts.js";
-import { Nats, boards, completion, pause, skip, start_weir, until } from "./fleet_kit.js";
+import { Nats, boards, completion, fleet, pause, skip, start_weir, until } from "./fleet_kit.js";
 import { start_real } from "./real_server.js";
 import { drawn } from "./seeds.js";
 
 const budget = Number(process.env.WEIR_TEST_BUDGET ?? 1);
 const rounds = budget > 1 ? 20 * budget : 5;
 const streams = 6;
+const patient = ["--write-ms", "600000"];  // this process reads as slowly as a busy machine lets it
 const rill = new URL("../../models/rill", import.meta.url).pathname;
 
 /** The devices and models of the two kinds of fleets, and what is asked of them. */
@@ -47,8 +48,9 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
     before(async () => {
       await nats.start();
       workers.push(await start_worker(), await start_worker());
-      gateway = await start_weir(["gateway", ...join(), "--model", model, "--listen", "127.0.0.1:0"]);
-      alone = await start_real({ args: engine });
+      const listen = ["--listen", "127.0.0.1:0", ...patient];
+      gateway = await start_weir(["gateway", ...join(), "--model", model, ...listen]);
+      alone = await start_real({ args: [...engine, ...patient] });
       await two_workers();
     });
     after(async () => {
@@ -137,6 +139,21 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
       assert.equal(await leaving.ended, 0, leaving.log());
       workers[0] = await start_worker();
       await two_workers();
+    });
+
+    test("a worker that is drained is free, goes on, and takes jobs again when it is told to", async () => {
+      const [{ name }] = workers;
+      await undisturbed_by(4000, async () => {
+        const free = await fleet(nats, ["drain", name, "--drain-s", "0.2"]);
+        assert.equal(free.code, 0, free.log);
+        assert.match(free.text, new RegExp(`${name} .* leaving`));
+      });
+      await undisturbed_by(4001, async () => {});
+      assert.match((await fleet(nats, ["undrain", name])).text, new RegExp(`${name} .* ready`));
+      await undisturbed_by(4002, async () => {});
+      const unknown = await fleet(nats, ["drain", "a".repeat(16)]);
+      assert.notEqual(unknown.code, 0);
+      assert.match(unknown.log, /no worker aaaaaaaaaaaaaaaa/);
     });
 
     test("with no worker left a request is refused by name, and served once one is back", async () => {

@@ -1,6 +1,7 @@
 // server_fixture.h — a whole server on a loopback port for tests: over the simulated device, or over a model.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,11 +13,18 @@
 
 namespace weir::tests {
 
+// A server that waits for a client that does not read, however slow the machine is.
+inline net::server_options patient() {
+  net::server_options o;
+  o.limits.write_time = std::chrono::minutes(10);
+  return o;
+}
+
 struct server_options {
   std::string sim = "rate=5000,prefill=100000000";
   std::string model_dir;  // a model that computes, on the reference backend, instead of the simulated one
   actors::owner_options owner;
-  net::server_options net;
+  net::server_options net = patient();
   std::size_t shards = 2;
   bool share_prefixes = false;
   actors::sampling_presets presets;

@@ -240,7 +240,9 @@ TEST_CASE("control frames come out as they went in, and no beginning of one is o
                                  adopt{n, 9, gateway, 1, 2},
                                  drop{{n}},
                                  probe{},
-                                 pulse{gateway, 6}};
+                                 pulse{gateway, 6},
+                                 fleet::drain{std::chrono::seconds(30)},
+                                 undrain{}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);
     const auto read = read_control(frame);

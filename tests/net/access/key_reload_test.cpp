@@ -36,7 +36,6 @@ TEST_CASE("keys: while keys come and go under load, every token of all others ar
   server_options fast;
   fast.sim = "rate=500,prefill=100000000";
   fast.net.limits.backlog_bytes = std::size_t{64} << 20;  // a slow reader is no fault in this test
-  fast.net.limits.write_time = std::chrono::minutes(10);
   server_fixture f(with_keys("first\nsecond name=s\n", fast));
   constexpr std::uint32_t tokens = 1500;
   constexpr int lanes = 4;

@@ -32,6 +32,7 @@ TEST_CASE("nats: a server that is killed and started again takes up what it had"
     server.start_again();
     hall.until([&] { return changes.size() == 2 && b->state() == bus::link::up; });
     CHECK(changes.back() == bus::link::up);
+    hall.settle(*b);  // the server has the subscription again
     REQUIRE(a->publish("a", "after"));
     hall.until([&] { return heard.size() == 1; });
     CHECK(heard.front() == "after");

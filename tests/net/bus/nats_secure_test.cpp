@@ -28,7 +28,8 @@ struct secured {
                  {"WEIR_NATS_CA", pair.authority()},
                  {"WEIR_WORKER_KEY", *key_of(1).public_text()},
                  {"WEIR_GATEWAY_KEY", *key_of(2).public_text()},
-                 {"WEIR_WATCHER_KEY", *key_of(3).public_text()}},
+                 {"WEIR_WATCHER_KEY", *key_of(3).public_text()},
+                 {"WEIR_OPERATOR_KEY", *key_of(5).public_text()}},
                 true}) {}
 
   core::join_settings settings(unsigned char role) {
@@ -46,14 +47,14 @@ struct secured {
   nats_server server;
 };
 
-enum role : unsigned char { worker = 1, gateway = 2, watcher = 3, stranger = 4 };
+enum role : unsigned char { worker = 1, gateway = 2, watcher = 3, stranger = 4, overseer = 5 };
 
 TEST_CASE("nats: with the sample configuration, each role says and hears what it needs") {
   if (!can_run_nats()) return;
   secured at;
   bus_hall hall;
   const auto w = hall.join(at.settings(worker)), g = hall.join(at.settings(gateway)),
-             f = hall.join(at.settings(watcher));
+             f = hall.join(at.settings(watcher)), v = hall.join(at.settings(overseer));
   std::vector<std::string> heard;
   const auto note = [&](const char* who) {
     return [&heard, who](const bus::message& m) { heard.push_back(who + (" " + m.subject)); };
@@ -85,6 +86,7 @@ TEST_CASE("nats: with the sample configuration, each role says and hears what it
   says(*g, "weir.1.main.pulse.g", {"worker"});
   says(*g, "weir.1.main.hello", {"worker"});
   says(*f, "weir.1.main.hello", {"worker"});
+  says(*v, "weir.1.main.o.w.ctl", {"worker"});
   INFO(hall.troubles());
   CHECK(hall.troubles().find("ermission") == std::string::npos);
 }
@@ -94,7 +96,7 @@ TEST_CASE("nats: with the sample configuration, what is another role's is refuse
   secured at;
   bus_hall hall;
   const auto w = hall.join(at.settings(worker)), g = hall.join(at.settings(gateway)),
-             f = hall.join(at.settings(watcher));
+             f = hall.join(at.settings(watcher)), v = hall.join(at.settings(overseer));
   int heard = 0;
   const auto count = [&](const bus::message&) { ++heard; };
   std::vector<std::unique_ptr<bus::subscription>> all;
@@ -104,11 +106,13 @@ TEST_CASE("nats: with the sample configuration, what is another role's is refuse
   for (const char* subject : {"weir.1.main.board.*", "weir.1.main.g.*.tok", "weir.1.main.>", ">"})
     all.push_back(hall.hear(*w, subject, count));  // a worker reads no answers of others
   for (const char* subject : {"weir.1.main.o.*.job", ">"}) all.push_back(hall.hear(*g, subject, count));
-  for (const char* subject : {"weir.1.main.o.*.job", "weir.1.main.g.*.tok", ">"})
-    all.push_back(hall.hear(*f, subject, count));
+  for (auto* from : {f.get(), v.get()})
+    for (const char* subject : {"weir.1.main.o.*.job", "weir.1.main.g.*.tok", ">"})
+      all.push_back(hall.hear(*from, subject, count));
   const std::pair<bus*, const char*> refused[] = {
       {w.get(), "weir.1.main.o.w.ctl"}, {g.get(), "weir.1.main.g.g.tok"}, {g.get(), "weir.1.main.board.x"},
-      {f.get(), "weir.1.main.board.x"}, {f.get(), "weir.1.main.o.w.ctl"}, {w.get(), "elsewhere"}};
+      {f.get(), "weir.1.main.board.x"}, {f.get(), "weir.1.main.o.w.ctl"}, {w.get(), "elsewhere"},
+      {v.get(), "weir.1.main.o.w.job"}, {v.get(), "weir.1.main.board.x"}};
   for (const auto& [from, subject] : refused) from->publish(subject, "x");
   const auto refusals = [&] {
     const auto text = hall.troubles();
@@ -118,10 +122,10 @@ TEST_CASE("nats: with the sample configuration, what is another role's is refuse
       ++n;
     return n;
   };
-  hall.until([&] { return refusals() >= 9 + std::size(refused); });
+  hall.until([&] { return refusals() >= 12 + std::size(refused); });
   hall.drain();
   CHECK(heard == 0);
-  for (const auto* b : {w.get(), g.get(), f.get()}) CHECK(b->state() == bus::link::up);
+  for (const auto* b : {w.get(), g.get(), f.get(), v.get()}) CHECK(b->state() == bus::link::up);
 }
 
 TEST_CASE("nats: who has no key, another key, no certificate or another authority's is refused by name") {
