@@ -24,6 +24,7 @@ namespace asio = boost::asio;
 using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
+constexpr core::duration look_at_loads_every = std::chrono::milliseconds(100);  // whether they are wanted
 
 class owner {
  public:
@@ -343,7 +344,8 @@ class owner {
     return {};
   }
 
-  // A load that has to wait begins when its time has come.
+  // A load that has to wait begins when its time has come, or soon after nobody wants it any more: then it
+  // ends with an error.
   void on(load_model& m) {
     const auto wait = simulated_load(m.spec, *options_);
     loads_.push_back({time_.now() + wait, std::move(m)});
@@ -355,11 +357,12 @@ class owner {
     auto next = time_point::max();
     std::vector<waiting_load> later;
     for (auto& w : loads_) {
-      if (w.at <= now) {
+      const auto& unwanted = w.what.spec.unwanted;
+      if (w.at <= now || (unwanted && *unwanted)) {
         begin_load(w.what);
         continue;
       }
-      next = std::min(next, w.at);
+      next = std::min(next, unwanted ? std::min(w.at, now + look_at_loads_every) : w.at);
       later.push_back(std::move(w));
     }
     loads_ = std::move(later);

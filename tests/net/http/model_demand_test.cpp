@@ -99,6 +99,7 @@ TEST_CASE("models on demand: a request that does not wait is refused by name, an
   const auto no = c.post("/v1/completions", job_of("slow", R"(,"load":"refuse")"));
   CHECK(no.status == 503);
   CHECK(code_of(no) == "model_loading");
+  CHECK(std::stoi(no.header("Retry-After")) >= 1);
   CHECK(c.post("/v1/completions", job_of("slow", R"(,"load":"perhaps")")).status == 400);
   CHECK(c.post("/v1/completions", job_of("slow", R"(,"keep_alive":"5x")")).status == 400);
   const auto large = c.post("/v1/completions", job_of("large"));
@@ -152,6 +153,7 @@ TEST_CASE("models on demand: a key loads only its models, and waits for one at a
   const auto second = c.post("/v1/completions", job_of("slow"), bearer_line("wide"));
   CHECK(second.status == 429);
   CHECK(code_of(second) == "other_model_loading");
+  CHECK(std::stoi(second.header("Retry-After")) >= 1);
   // Its one waiter leaves: the load is undone, and the model can be asked for again.
   waits.send(R"({"type":"response.cancel","id":"a"})");
   waits.read("response.done");

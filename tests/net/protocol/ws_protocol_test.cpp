@@ -387,6 +387,16 @@ TEST_CASE("weir.v1: every error of ours has one of the wire's codes") {
       {errc::internal, "internal"},
   };
   for (const auto& [code, name] : rows) CHECK(ws::code_of(code) == name);
+  const std::pair<errc, std::string_view> of_model[] = {{errc::unavailable, "model_loading"},
+                                                        {errc::does_not_fit, "does_not_fit"},
+                                                        {errc::overloaded, "model_line_full"},
+                                                        {errc::busy, "other_model_loading"}};
+  for (const auto& [code, name] : of_model) {
+    CHECK(ws::refusal("a", core::error{code, "no", "model"}).code == name);
+    CHECK(ws::refusal("a", core::error{code, "no", "prompt"}).code == ws::code_of(code));
+  }
+  CHECK(!ws::refusal("a", core::error{errc::does_not_fit, "no", "model"}).retry_after_ms.has_value());
+  CHECK(ws::refusal("a", core::error{errc::does_not_fit, "no", "model", 10'000}).retry_after_ms == 10'000);
   CHECK(ws::refusal("a", core::error{errc::overloaded, "full", ""}).retry_after_ms == 1000);
   CHECK(ws::refusal("a", core::error{errc::overloaded, "full", "", 2300}).retry_after_ms == 2300);
   CHECK(!ws::refusal("a", core::error{errc::invalid_param, "no", "x"}).retry_after_ms.has_value());
