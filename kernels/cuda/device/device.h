@@ -118,7 +118,7 @@ struct device : cuda_facts {
   // `rests` times as long as the piece took, so that it takes a small share of the device.
   void breathe(double rests);
   static constexpr double rests_of_copies = 1;    // half the link
-  static constexpr double rests_of_kernels = 30;  // a thirtieth of the multiprocessors' time
+  static constexpr double rests_of_kernels = 4;  // a fifth of the multiprocessors' time
   bool gives_way() const noexcept { return others_busy && others_busy->load(std::memory_order_relaxed); }
 
   // Called by an operation before it stages its arrays. Where more than half of the buffer is used, it waits
