@@ -1,6 +1,7 @@
 #include "apps/serving.h"
 
 #include <spdlog/spdlog.h>
+#include <atomic>
 
 #include <algorithm>
 #include <boost/asio/signal_set.hpp>
@@ -69,7 +70,7 @@ class serving {
         far_options_(s.owner),
         shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
-        server_(service_, shards_, std::move(n)),
+        server_(service_, shards_, with_fleet(std::move(n))),
         signals_(io_, SIGINT, SIGTERM),
         hang_up_(io_),
         timer_(io_),
@@ -92,6 +93,16 @@ class serving {
   }
 
  private:
+  // A gateway shows its fleet once it has joined.
+  net::server_options with_fleet(net::server_options n) {
+    if (gateway_)
+      n.fleet = [this]() -> std::shared_ptr<const actors::fleet::fleet_figures> {
+        const auto* const far = joined_.load();
+        return far ? std::make_shared<actors::fleet::fleet_figures>(far->figures()) : nullptr;
+      };
+    return n;
+  }
+
   void loaded(const core::result<>& r) {
     if (!r) {
       exit_ = fail(r.error());
@@ -146,7 +157,9 @@ class serving {
       if (now == actors::bus::link::closed) lost_fleet();
     });
     far_.emplace(*bus_, service_, clock_, std::move(models), gateway_->options);
-    return far_->start();
+    const auto begun = far_->start();
+    if (begun) joined_ = &*far_;
+    return begun;
   }
   void lost_fleet() {
     exit_ =
@@ -261,6 +274,7 @@ class serving {
   // Answers to the gateway's questions are posted to a thread that lives as long as the service.
   std::unique_ptr<actors::bus> bus_;
   std::optional<actors::fleet::gateway_side> far_;
+  std::atomic<const actors::fleet::gateway_side*> joined_{nullptr};  // far_, once it has begun
   net::server server_;
   boost::asio::signal_set signals_, hang_up_;
   boost::asio::steady_timer timer_, memory_timer_, key_timer_, watch_timer_;

@@ -4,12 +4,17 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/config.h"
 #include "core/grammar/schema/json_tree.h"
 #include "net/access/api_keys.h"
+
+namespace weir::actors::fleet {
+struct fleet_figures;
+}
 
 namespace weir::net {
 
@@ -51,6 +56,9 @@ struct server_options : core::listener_settings {
   server_limits limits;
   // Gets the record of each request whose jobs have ended (net/request_record.h), on the request's shard.
   std::function<void(const request_record&)> on_request = {};
+  // Of a gateway: what it sees of its fleet, for /metrics and /v1/stats; null: nothing yet. Called on any
+  // thread. Empty: the server is no gateway.
+  std::function<std::shared_ptr<const actors::fleet::fleet_figures>()> fleet = {};
 };
 
 }  // namespace weir::net

@@ -62,6 +62,12 @@ struct seen_worker {
   bool suspected = false;  // no board came in time
 };
 
+// What a gateway shows of its fleet.
+struct fleet_figures {
+  std::vector<seen_worker> workers;
+  gateway_counts counts;
+};
+
 class gateway_side {
  public:
   // The first three must outlive it. No two models have the same name.
@@ -74,6 +80,7 @@ class gateway_side {
   core::result<> start();
   const std::string& name() const noexcept { return name_; }
 
+  fleet_figures figures() const { return {workers(), counts()}; }
   std::vector<seen_worker> workers() const;
   gateway_counts counts() const;
 

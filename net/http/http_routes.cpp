@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "actors/fleet/gateway_side.h"
 #include "net/called_back.h"
 #include "net/http/model_routes.h"
 #include "net/http/text_bodies.h"
@@ -309,6 +310,37 @@ void append_models(std::string& out, const actors::service& s, const bearer& fro
   out += ']';
 }
 
+// The workers of a gateway's fleet. Of models that the client may not use nothing is shown.
+void append_fleet(std::string& out, const actors::fleet::fleet_figures& now, const bearer& from) {
+  append_object(out, "fleet", [&] {
+    append_count(out, "jobs", now.counts.jobs);
+    append_count(out, "moved", now.counts.moved);
+    append_key(out, "workers");
+    out += '[';
+    for (const auto& w : now.workers) {
+      append_object(out, [&] {
+        append_text(out, "worker", w.board.worker);
+        append_text(out, "state", w.suspected ? "suspected" : core::fleet::name(w.board.state));
+        append_count(out, "silent_ms", std::chrono::duration_cast<std::chrono::milliseconds>(w.age).count());
+        append_key(out, "models");
+        out += '[';
+        for (const auto& m : w.board.models) {
+          if (!from.allows_model(m.name)) continue;
+          append_object(out, [&] {
+            append_text(out, "name", m.name);
+            append_text(out, "device", m.device);
+            append_count(out, "jobs", m.jobs);
+            append_count(out, "batch", m.batch);
+            append_count(out, "tokens_per_s", m.rate);
+          });
+        }
+        out += ']';
+      });
+    }
+    out += ']';
+  });
+}
+
 // Totals for everybody; beside them what each key has used for an admin, and for all others their own jobs,
 // which the user of a token cannot list elsewhere.
 asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
@@ -322,6 +354,8 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
     append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
     if (const auto now = h.server().service.loading()) append_loading(out, *now);
+    if (const auto& fleet = h.server().options.fleet)
+      if (const auto now = fleet()) append_fleet(out, *now, from);
     if (admin && from.key) append_keys(out, h.server().bearers.counts());
   });
   if (admin) co_return json_reply(std::move(out));

@@ -1,6 +1,7 @@
 #include "net/metrics/metrics.h"
 
 #include "net/hub.h"
+#include "net/metrics/fleet_metrics.h"
 #include "net/metrics/prometheus.h"
 #include "net/metrics/resident.h"
 
@@ -292,6 +293,8 @@ std::string metrics_text(const server_state& all) {
   append_loads(out, known);
   append_clients(out, all);
   append_process(out, all);
+  if (const auto& fleet = all.options.fleet)
+    if (const auto now = fleet()) append_fleet(out, *now);
   return text;
 }
 

@@ -65,17 +65,25 @@ function hide() {
   $("loading").hidden = true;
 }
 
-function show({ jobs, pages, tokens_per_s, step_ms, loading: load }) {
+function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet }) {
   $("device-now").hidden = false;
   $("device-gone").hidden = true;
+  $("one-server").hidden = fleet !== undefined;
+  $("fleet").hidden = fleet === undefined;
   show_loading(load);
-  const at_work = jobs.decoding + jobs.prefilling > 0;
+  const at_work = fleet ? fleet.jobs > 0 : jobs.decoding + jobs.prefilling > 0;
   idle_looks = at_work || jobs.queued > 0 ? 0 : idle_looks + 1;
   const rested = idle_looks >= 2;
-  show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued }, rested);
-  show_pages(pages);
   rests(rested);
-  $("device-rate").textContent = at_work ? Math.round(tokens_per_s).toLocaleString("en") : "–";
+  if (fleet) {
+    show_fleet(fleet);
+  } else {
+    show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued }, rested);
+    show_pages(pages);
+  }
+  const rate = fleet ? sum(fleet.workers.map((w) => sum(w.models.map((m) => m.tokens_per_s)))) : tokens_per_s;
+  $("device-rate").textContent = at_work ? Math.round(rate).toLocaleString("en") : "–";
+  if (fleet) return void ($("device-step").textContent = "–");
   $("device-step").textContent = at_work ? `${step_ms.p50.toFixed(step_ms.p50 < 10 ? 1 : 0)} ms` : "–";
 }
 
@@ -112,6 +120,35 @@ function show_sequences(counts, rested) {
   const words = Object.entries(counts).flatMap(([state, n]) => (n > 0 ? [said[state](n)] : []));
   const idle = busy && rested ? "at rest: all is written, and this page is still showing it" : "at rest";
   $("sequences-words").textContent = words.join(" · ") || idle;
+}
+
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+/** A row for each worker of a gateway's fleet: what it runs, and how full its batches are. */
+function show_fleet({ workers, moved }) {
+  const rows = workers.map((w) => {
+    const row = document.createElement("li");
+    row.dataset.state = w.state;
+    const [jobs, batch] = [sum(w.models.map((m) => m.jobs)), sum(w.models.map((m) => m.batch))];
+    const state = w.state === "suspected" ? `silent for ${(w.silent_ms / 1000).toFixed(1)} s` : w.state;
+    const words = document.createElement("span");
+    words.textContent = `${w.worker.slice(0, 6)} · ${state} · ${jobs} of ${batch} places · `;
+    words.append(...w.models.flatMap((m, i) => [i > 0 ? ", " : "", name_in_text(m.name)]));
+    const bar = document.createElement("div");
+    bar.className = "pages";
+    bar.ariaHidden = "true";
+    for (const [kind, n] of [["used", jobs], ["", Math.max(0, batch - jobs)]]) {
+      const part = document.createElement("i");
+      part.className = kind;
+      part.style.flexGrow = batch > 0 ? n / Math.max(batch, jobs) : 0;
+      bar.append(part);
+    }
+    row.append(words, bar);
+    return row;
+  });
+  $("workers").replaceChildren(...rows);
+  const times = `${moved} ${moved === 1 ? "answer has" : "answers have"} gone on at another worker`;
+  $("fleet-words").textContent = workers.length > 0 ? times : "No worker is there: requests are refused.";
 }
 
 function show_pages({ total, used, cached, free }) {

@@ -141,6 +141,16 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
       await two_workers();
     });
 
+    test("a gateway's metrics and statistics show its workers", async () => {
+      await two_workers();
+      const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+      assert.match(metrics, /^weir_fleet_workers\{state="ready"\} 2$/m);
+      for (const { name } of workers) assert.match(metrics, new RegExp(`weir_fleet_engine_jobs\\{worker="${name}"`));
+      const stats = await (await fetch(`${gateway.url}/v1/stats`)).json();
+      assert.deepEqual(stats.fleet.workers.map((w) => w.worker).sort(), workers.map((w) => w.name).sort());
+      assert.equal(stats.fleet.workers[0].models[0].name, kind);
+    });
+
     test("a worker that is drained is free, goes on, and takes jobs again when it is told to", async () => {
       const [{ name }] = workers;
       await undisturbed_by(4000, async () => {

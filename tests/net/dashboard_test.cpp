@@ -5,6 +5,7 @@
 #include <regex>
 #include <sstream>
 
+#include "actors/fleet/gateway_side.h"
 #include "net/metrics/metrics.h"
 #include "tests/support/http_client.h"
 #include "tests/support/prometheus_reader.h"
@@ -21,9 +22,19 @@ std::string text_of(const char* file) {
   return text.str();
 }
 
-// The metrics of a server after a refusal and the end of a socket, so that every metric has a sample.
+std::shared_ptr<const actors::fleet::fleet_figures> a_fleet() {
+  auto now = std::make_shared<actors::fleet::fleet_figures>();
+  auto& w = now->workers.emplace_back();
+  w.board.worker = "abc";
+  w.board.models.emplace_back().name = "sim";
+  return now;
+}
+
+// The metrics of a gateway after a refusal and the end of a socket, so that every metric has a sample.
 prometheus_reader served() {
-  server_fixture f;
+  server_options o;
+  o.net.fleet = a_fleet;
+  server_fixture f(o);
   http_client h(f.port());
   CHECK(h.get("/nothing").status == 404);
   {
