@@ -100,11 +100,13 @@ std::string inspector::after_round(std::size_t surge) {
   do {
     if (!server_.lives()) return server_.end_in_words();
     if (auto report = server_.sanitizer_report(); !report.empty()) return report;
+    busy_.clear();
     wrong = not_yet();
     if (wrong.empty()) break;
     std::this_thread::sleep_for(milliseconds(20));
   } while (clock::now() < until);
   if (!server_.lives()) return server_.end_in_words();
+  if (!busy_.empty()) wrong += "; " + server_.look_into(busy_);
   if (wrong.empty()) wrong = memory(surge);
   resident_.push_back(server_.resident());
   return wrong;
@@ -138,8 +140,8 @@ std::string inspector::descriptors_closed() {
 std::string inspector::threads_at_rest() {
   for (int look = 0; look < looks; ++look) {
     std::this_thread::sleep_for(between_looks);
-    const std::string busy = server_.busy_thread();
-    if (!busy.empty()) return "the thread " + busy + " works, and no client is there";
+    busy_ = server_.busy_thread();
+    if (!busy_.empty()) return "the thread " + busy_ + " works, and no client is there";
   }
   return {};
 }

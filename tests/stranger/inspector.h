@@ -40,6 +40,7 @@ class inspector {
   const options& options_;
   std::string tokens_;  // of the honest job, the first time
   std::size_t descriptors_ = 0;
+  std::string busy_;                   // a thread that worked when it was looked at last; empty: none did
   std::size_t before_ = 0;             // resident bytes at the beginning of this round
   std::vector<std::size_t> resident_;  // after each round
   std::size_t asked_ = 0;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,8 +180,8 @@ std::string server::sanitizer_report() {
   if (size > words_most) {  // the server appends, so it goes on at the beginning
     if (ftruncate(words_, 0) == 0) looked_ = 0;
   }
-  for (const char* mark :
-       {"ERROR: AddressSanitizer", "runtime error:", "WARNING: ThreadSanitizer", "ERROR: LeakSanitizer"}) {
+  for (const char* mark : {"ERROR: AddressSanitizer", "ERROR: ThreadSanitizer",
+                           "runtime error:", "WARNING: ThreadSanitizer", "ERROR: LeakSanitizer"}) {
     if (const auto at = news.find(mark); at != news.npos) return news.substr(at, 8000);
   }
   return {};
@@ -210,19 +211,55 @@ std::string server::connections() const {
   return all;
 }
 
-std::string server::busy_thread() const {
-  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task/";
+// Calls use(number, name, state, the fields behind the state) for each thread of the process.
+template <class Use>
+static void each_thread(pid_t pid, const Use& use) {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task/";
   DIR* folder = opendir(tasks.c_str());
-  if (!folder) return {};
-  std::string busy;
+  if (!folder) return;
   while (const dirent* entry = readdir(folder)) {
     std::string stat;
     std::getline(std::ifstream(tasks + entry->d_name + "/stat"), stat);  // 17 (weir-mask) R 1 …
     const auto from = stat.find('('), to = stat.rfind(')');
-    if (to != stat.npos && stat.compare(to, 3, ") R") == 0) busy = stat.substr(from + 1, to - from - 1);
+    if (to == stat.npos || to + 3 >= stat.size()) continue;
+    use(std::atoi(entry->d_name), stat.substr(from + 1, to - from - 1), stat[to + 2], stat.substr(to + 3));
   }
   closedir(folder);
+}
+
+std::string server::busy_thread() const {
+  std::string busy;
+  each_thread(pid_, [&](int, const std::string& name, char state, const std::string&) {
+    if (state == 'R') busy = name;
+  });
   return busy;
+}
+
+std::string server::look_into(const std::string& thread) {
+  int number = 0;
+  const auto ticks = [&] {
+    long sum = 0;
+    each_thread(pid_, [&](int n, const std::string& name, char, const std::string& rest) {
+      if (name != thread) return;
+      number = n;
+      std::istringstream fields(rest);
+      std::string skipped;
+      for (int i = 0; i < 10; ++i) fields >> skipped;  // up to the faults of its children
+      long user = 0, system = 0;
+      fields >> user >> system;
+      sum += user + system;
+    });
+    return sum;
+  };
+  const long before = ticks();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const long ms = (ticks() - before) * 1000 / sysconf(_SC_CLK_TCK);
+  std::string said = "it took " + std::to_string(ms) + " ms of a second";
+  if (number == 0) return said;
+  sanitizer_report();  // what was said before
+  syscall(SYS_tgkill, pid_, number, SIGSEGV);
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  return said + "\n" + sanitizer_report();
 }
 
 std::size_t server::status_field(const std::string& name) const {

@@ -36,6 +36,9 @@ class server {
   // its sockets but the listening one, as /proc/net/tcp shows them, a line each
   std::string connections() const;
   std::string busy_thread() const;  // the name of a thread that runs or could run; empty: all of them wait
+  // What the thread of that name does: its processor time in a second, and where a sanitizer shows it, its
+  // stack. The server ends by that.
+  std::string look_into(const std::string& thread);
   std::size_t resident() const;     // bytes
   std::size_t peak() const;         // bytes, the most since forget_peak()
   void forget_peak();
