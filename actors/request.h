@@ -100,8 +100,8 @@ struct request {
   std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
   std::shared_ptr<job_witness> witness;     // hears of their ends, and is then released; null: nobody
   job_accounts accounts;                    // which count the request's jobs
-  // What to do where the model is known and not ready: wait for its load, or refuse with model_loading; unset:
-  // as the service does. `stay`: how long the model is to stay after the job, at most as the service allows.
+  // What to do where the model is known and not ready: wait for its load, or refuse with model_loading;
+  // unset: as the service does. `stay`: how long the model is to stay after the job, at most as the service allows.
   enum class load { wait, refuse };
   std::optional<load> when_not_loaded;
   std::chrono::milliseconds stay{0};

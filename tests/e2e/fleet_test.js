@@ -145,7 +145,8 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
       await two_workers();
       const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
       assert.match(metrics, /^weir_fleet_workers\{state="ready"\} 2$/m);
-      for (const { name } of workers) assert.match(metrics, new RegExp(`weir_fleet_engine_jobs\\{worker="${name}"`));
+      for (const { name } of workers)
+        assert.match(metrics, new RegExp(`weir_fleet_engine_jobs\\{worker="${name}"`));
       const stats = await (await fetch(`${gateway.url}/v1/stats`)).json();
       assert.deepEqual(stats.fleet.workers.map((w) => w.worker).sort(), workers.map((w) => w.name).sort());
       assert.equal(stats.fleet.workers[0].models[0].name, kind);
