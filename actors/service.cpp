@@ -184,6 +184,14 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
                                                                       model_list::model_ptr model,
                                                                       const executor& shard) {
   const auto id = next_id();
+  return begin_job(r, id, answer.value_or(id), std::nullopt, std::move(model), shard);
+}
+
+std::shared_ptr<job_stream::state_block> service::parts::begin_job(const request& r, core::job_id id,
+                                                                   core::job_id answer,
+                                                                   std::optional<core::time_point> created,
+                                                                   model_list::model_ptr model,
+                                                                   const executor& shard) {
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, lasting,
       [to = registry, kept = r.until_ended, by = std::move(model), hears = r.witness](
@@ -201,12 +209,13 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
         v.output_tokens = o.output_tokens;
         v.cached_tokens = o.cached_tokens;
         to.tell(job_ended(std::move(v), accepted));
-      });
+      },
+      created);
   s->skip_special = r.skip_special_tokens;
   s->accounts = r.accounts;
   for (const auto& a : s->accounts)
     if (a) a->begun();
-  registry.tell(job_born(id, answer.value_or(id), r.who, s->created, [weak = std::weak_ptr(s)] {
+  registry.tell(job_born(id, answer, r.who, s->created, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
   }));
   return s;
@@ -427,7 +436,27 @@ service_doors service::doors() const {
           p_->shared.constraints,
           p_->shared.cancel_to_release,
           p_->seen,
-          [p = p_.get()](std::shared_ptr<const void> what) { p->kept.push_back(std::move(what)); }};
+          [p = p_.get()](std::shared_ptr<const void> what) { p->kept.push_back(std::move(what)); },
+          [p = p_.get()](const request& r, core::job_id id, core::job_id answer, core::time_point created,
+                         std::shared_ptr<const served_model> model, const executor& shard) {
+            return p->begin_job(r, id, answer, created, std::move(model), shard);
+          },
+          [p = p_.get()](std::weak_ptr<job_finder> who) {
+            const std::lock_guard held(p->finder_lock);
+            p->job_finder_ = std::move(who);
+          }};
+}
+
+std::shared_ptr<job_finder> service::parts::finder() const {
+  const std::lock_guard held(finder_lock);
+  return job_finder_.lock();
+}
+
+bool service::finds_elsewhere() const { return p_->finder() != nullptr; }
+
+void service::find_elsewhere(job_search s) {
+  if (const auto by = p_->finder()) return by->find(std::move(s));
+  core::insist([&] { asio::post(s.shard, [done = s.done] { done({}); }); });
 }
 
 void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }

@@ -15,6 +15,8 @@ gateway_side::gateway_side(bus& b, service& s, const timekeeper& time, std::vect
   far_ = std::make_shared<far_owner>(b, doors, time, std::move(models), std::move(o), name_,
                                      thread_->get_executor());
   far_->open_mailbox();
+  finder_ = far_->finder();
+  doors.set_finder(finder_);
 }
 
 gateway_side::~gateway_side() {

@@ -27,7 +27,8 @@ struct resume_part {
   bool separate_reasoning = false, begins_in_reasoning = false, calls_only = false;
   std::vector<tool_definition> tools;
   std::vector<grammar::warning> warnings;  // as job_stream::warnings()
-  std::vector<job_id> choices;             // all jobs of the answer, in order; the first names it
+  // The first choice has the ids of all jobs of its answer, in order, and the others that of the first.
+  std::vector<job_id> choices;
   std::string client;                      // of the gateway's protocols alone
 };
 
