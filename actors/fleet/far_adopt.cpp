@@ -33,6 +33,10 @@ core::error cannot_ask() {
   return core::make_error(errc::unavailable, "the gateway cannot ask the fleet for a response now");
 }
 
+core::error elsewhere() {
+  return core::make_error(errc::adopted, "this response goes on elsewhere: resume it again");
+}
+
 }  // namespace
 
 std::shared_ptr<job_finder> far_owner::finder() const { return std::make_shared<far_finder>(mail_); }
@@ -83,7 +87,6 @@ void far_owner::revive(const far_searches::name& n, far_searches::whole what) {
   r->search = n;
   r->found = std::move(what);
   r->at = time_.now();
-  r->who = first.who;
   r->accounts = first.accounts;
   r->model = std::move(*model);
   r->place = place->seen;
@@ -94,7 +97,7 @@ void far_owner::revive(const far_searches::name& n, far_searches::whole what) {
       });
     });
   };
-  doors_.texts.post({.key = n.second,
+  doors_.texts.post({.key = n.who.key,
                      .bytes = r->found.job.size(),
                      .run =
                          [self = weak_from_this(), r, fails, first](core::turn&) {
@@ -125,11 +128,16 @@ void far_owner::bring_back(revival& r, const job_search& to, const std::function
 }
 
 void far_owner::on(far_adopt& m) {
-  const far_searches::name n{m.job.id, m.job.key};
-  auto waiting = searches_.end(n);
+  auto waiting = searches_.end({m.job.id, m.for_whom});
   if (!waiting.empty()) waiting.erase(waiting.begin());  // its shard has the job
   for (const auto& one : waiting) answer(one, end::here);
   m.end->out = &outbox_;
+  if (find(m.job.id)) {  // the key and a user of it have looked for the job at the same time
+    core::ending twice;
+    twice.reason = core::finish_reason::error;
+    twice.fault = elsewhere();
+    return m.end->finish(twice);
+  }
   const auto j = add(std::move(m.job), std::move(m.end), std::move(m.where), m.may_pause);
   j->attempt = m.attempt;
   j->adopting = j->ran = true;
@@ -185,7 +193,7 @@ void far_owner::on_adopted(const wire::adopted& f) {
     if (!j || j->name() != n || !j->where || j->where->worker != f.worker || j->how) continue;
     ++now_.given;
     j->where.reset();
-    fail(j, core::make_error(errc::adopted, "another gateway of the fleet goes on with this response"));
+    fail(j, elsewhere());
   }
 }
 

@@ -54,8 +54,14 @@ struct far_adopt {
   far_engine where;
   std::uint8_t attempt;
   bool may_pause;
-  far_adopt(core::job j, job_stream::owner_end e, far_engine w, std::uint8_t a, bool pausable)
-      : job(std::move(j)), end(std::move(e)), where(std::move(w)), attempt(a), may_pause(pausable) {}
+  principal for_whom;  // who looked for it
+  far_adopt(core::job j, job_stream::owner_end e, far_engine w, std::uint8_t a, bool pausable, principal who)
+      : job(std::move(j)),
+        end(std::move(e)),
+        where(std::move(w)),
+        attempt(a),
+        may_pause(pausable),
+        for_whom(who) {}
 };
 
 using far_message = std::variant<far_submit, far_cancel, far_pause, far_find, far_adopt>;

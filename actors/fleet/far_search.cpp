@@ -19,11 +19,11 @@ core::error crowded() {
 }  // namespace
 
 core::result<bool> far_searches::begin(job_search s, std::uint64_t question, core::time_point now) {
-  const name n{s.id, s.who.key};
+  const name n{s.id, s.who};
   const auto there = all_.find(n);
   const bool joins = there != all_.end();
   if (joins && there->second.askers.size() >= most_askers) return crowded();
-  if (!joins && (all_.size() >= most || of_key_[n.second] >= most_of_a_key || !begun_.take(now)))
+  if (!joins && (all_.size() >= most || of_key_[n.who.key] >= most_of_a_key || !begun_.take(now)))
     return crowded();
   core::memory_hold memory(joins ? std::move(there->second.memory) : core::memory_hold(memory_));
   const bool has_room = memory.resize(memory.bytes() + asker_bytes);
@@ -35,20 +35,19 @@ core::result<bool> far_searches::begin(job_search s, std::uint64_t question, cor
   one.question = question;
   one.since = one.asked = now;
   one.memory = std::move(memory);
-  ++of_key_[n.second];
+  ++of_key_[n.who.key];
   return false;
 }
 
 bool far_searches::take(wire::found f, core::time_point now) {
-  const auto at = std::ranges::find_if(all_, [&](const auto& s) {
-    return s.first.first == f.job.id && s.second.question == f.question;
-  });
+  const auto at = std::ranges::find_if(
+      all_, [&](const auto& s) { return s.first.id == f.job.id && s.second.question == f.question; });
   if (at == all_.end() || at->second.found) return false;
   search& s = at->second;
   auto p = std::ranges::find_if(s.piles, [&](const pile& x) { return x.head.worker == f.worker; });
   if (p == s.piles.end()) {
     if (s.piles.size() == most_answers) return false;
-    p = s.piles.insert(s.piles.end(), pile{f, {}, f.of});
+    p = s.piles.insert(s.piles.end(), pile{f, {}, f.of, now});
     p->head.bytes.clear();
     p->parts.resize(f.of);
   }
@@ -70,13 +69,13 @@ far_searches::due far_searches::look(core::time_point now) {
       });
       for (auto p = s.piles.begin(); p != s.piles.end(); ++p)
         if (p->head.job.attempt < newest->head.job.attempt) out.older.push_back(p->head);
-      out.found.emplace_back(n, join(*newest));
+      out.found.emplace_back(n, join(*newest, now));
       s.piles.clear();
     } else if (!s.settles && now - s.since >= (s.piles.empty() ? patience : patience_with_parts)) {
       out.over.push_back(n);
     } else if (s.piles.empty() && now - s.asked >= asked_again_after) {
       s.asked = now;
-      out.again.push_back({n.first, n.second, s.question, {}});
+      out.again.push_back({n.id, n.who.key, s.question, {}});
     }
   }
   return out;
@@ -87,7 +86,7 @@ std::vector<job_search> far_searches::end(const name& n) {
   if (at == all_.end()) return {};
   auto askers = std::move(at->second.askers);
   all_.erase(at);
-  const auto k = of_key_.find(n.second);
+  const auto k = of_key_.find(n.who.key);
   if (--k->second == 0) of_key_.erase(k);
   return askers;
 }
@@ -98,8 +97,9 @@ std::vector<far_searches::name> far_searches::names() const {
   return out;
 }
 
-far_searches::whole far_searches::join(pile& p) {
+far_searches::whole far_searches::join(pile& p, core::time_point now) {
   whole out{p.head, {}};
+  out.head.since += now - p.came;
   for (const auto& part : p.parts) out.job += *part;
   return out;
 }

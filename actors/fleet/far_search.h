@@ -35,8 +35,12 @@ class far_searches {
                                   patience_with_parts = std::chrono::seconds(3),
                                   settles_after = std::chrono::milliseconds(20);
 
-  // Of a job under a key; there is one search for all who ask for the same.
-  using name = std::pair<core::job_id, std::uint64_t>;
+  // Of a job for a client; there is one search for all who ask for the same.
+  struct name {
+    core::job_id id;
+    principal who;
+    auto operator<=>(const name&) const = default;
+  };
   struct whole {
     core::fleet::found head;
     std::string job;  // body of its frame
@@ -69,6 +73,7 @@ class far_searches {
     core::fleet::found head;
     std::vector<std::optional<std::string>> parts;
     std::size_t missing = 0;
+    core::time_point came{};  // its first part
   };
   struct search {
     std::uint64_t question = 0;
@@ -79,7 +84,7 @@ class far_searches {
     bool found = false;                       // it was given out
     core::memory_hold memory;
   };
-  static whole join(pile& p);
+  static whole join(pile& p, core::time_point now);
 
   std::map<name, search> all_;
   std::map<std::uint64_t, std::size_t> of_key_;

@@ -66,12 +66,13 @@ std::shared_ptr<job_stream::state_block> block_of(revival& r, const service_door
 core::result<> read_revival(revival& r) {
   const auto& head = r.found.head;
   auto order = wire::read_job(r.found.job, r.at - head.since);
-  if (!order || order->model != head.model || order->job.id != r.search.first || order->job.key != r.who.key)
+  if (!order || order->model != head.model || order->job.id != r.search.id ||
+      order->job.key != r.search.who.key)
     return unknown();
   r.found.job = {};
   r.order = std::move(*order);
   auto part = wire::read_resume(r.order.resume);
-  if (!part || !r.who.has({r.order.job.key, part->user})) return unknown();
+  if (!part || !r.search.who.has({r.order.job.key, part->user})) return unknown();
   r.part = std::move(*part);
   if (auto fine = check_job(r.order.job, *r.model, *r.place); !fine) return fine;
   if (auto fine = check_resumable(r.order, r.part); !fine) return fine;
@@ -106,7 +107,7 @@ core::result<found_job> begin_revival(revival& r, const service_doors& doors, co
   const auto& head = r.found.head;
   const bool may_pause = r.order.may_pause;
   auto adopt = far_adopt(std::move(r.order.job), block, {head.worker, head.model, head.engine},
-                         head.job.attempt, may_pause);
+                         head.job.attempt, may_pause, r.search.who);
   if (to.tell(std::move(adopt)) != sent::ok) {
     admission.job_done(0);
     block->pausable.reset();

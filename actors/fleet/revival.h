@@ -25,7 +25,6 @@ struct revival {
   far_searches::name search;
   far_searches::whole found;
   core::time_point at{};  // when it was found
-  principal who;          // that asks
   job_accounts accounts;
   std::shared_ptr<const served_model> model;
   std::shared_ptr<const model_place> place;  // where the job runs
