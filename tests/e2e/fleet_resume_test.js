@@ -1,0 +1,216 @@
+// A client whose gateway is killed goes on at another gateway of the fleet, over a real nats-server: lanes of
+// weir.v1, events over HTTP, responses. What it reads in all is what `weir serve` says, token for token.
+// 2 rounds, and 20 where WEIR_TEST_BUDGET is 10, as in a long run.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { WebSocket } from "ws";
+
+import { seeded } from "./bursts.js";
+import { events_of } from "./event_source.js";
+import { Nats, boards, skip, start_weir, until } from "./fleet_kit.js";
+import { start_real } from "./real_server.js";
+import { drawn } from "./seeds.js";
+
+const budget = Number(process.env.WEIR_TEST_BUDGET ?? 1);
+const rounds = 2 * budget;
+const patient = ["--write-ms", "600000"];
+const rill = new URL("../../models/rill", import.meta.url).pathname;
+
+/** The devices and models of the two kinds of fleets, and what is asked of them. */
+const kinds = {
+  sim: {
+    engine: ["--device", "sim:rate=60"],
+    model: "sim=sim:rate=60",
+    asked: (seed) => ({ model: "sim", seed, max_tokens: 200, input: `round ${seed}` }),
+  },
+  rill: {
+    engine: ["--device", "cpu", "--threads", "1", "--model", `rill=${rill}`],
+    model: `rill=${rill}`,
+    asked: (seed) => ({
+      model: "rill",
+      seed,
+      temperature: 0.8,
+      max_tokens: 500,
+      ignore_eos: true,
+      input: `Once upon a time, in year ${seed},`,
+    }),
+  },
+};
+
+/** A lane of weir.v1: its text so far, and `done`. */
+function lane(url, message) {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/stream`, ["weir.v1"]);
+  const stream = { text: "", seq: 0, id: undefined, logprobs: [], resumed: undefined };
+  stream.done = new Promise((resolve, reject) => {
+    socket.on("message", (data) => {
+      const frame = JSON.parse(data);
+      if (frame.type === "session.created") socket.send(JSON.stringify({ id: "lane", ...message }));
+      if (frame.type === "response.created") stream.id = frame.response_id;
+      if (frame.type === "response.resumed") stream.resumed = frame;
+      if (frame.type === "response.delta") {
+        stream.text += frame.delta;
+        stream.seq = frame.seq;
+        stream.logprobs.push(...(frame.logprobs ?? []));
+      }
+      if (frame.type !== "response.done" && frame.type !== "error") return;
+      resolve(frame);
+      socket.close();
+    });
+    socket.on("close", () => reject(new Error("the connection was lost")));
+    socket.on("error", reject);
+  });
+  stream.done.catch(() => {});
+  return stream;
+}
+
+/** An answer of events over HTTP: the text of each choice so far, the last event's id, and `done`. */
+function events(url, how = {}) {
+  const stream = { texts: [], id: undefined, last: undefined, number: -1, over: false };
+  stream.done = (async () => {
+    const answer = await fetch(url, how);
+    if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
+    for await (const { data, id } of events_of(answer.body)) {
+      if (data === undefined || data === "[DONE]") continue;
+      const said = JSON.parse(data);
+      if (said.error) throw new Error(JSON.stringify(said.error));
+      stream.id ??= said.id ?? said.response?.id;
+      if (id) stream.last = id;
+      stream.number = said.sequence_number ?? stream.number;
+      for (const { index, text } of said.choices ?? []) stream.texts[index] = (stream.texts[index] ?? "") + text;
+      if (said.type === "response.output_text.delta") stream.texts[0] = (stream.texts[0] ?? "") + said.delta;
+      stream.ended = said.type;
+    }
+    stream.over = true;
+    return stream;
+  })();
+  stream.done.catch(() => {});
+  return stream;
+}
+const post = (url, path, body) =>
+  events(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ stream: true, ...body }),
+  });
+const completion_of = ({ input, ...body }) => ({ ...body, prompt: input });
+const response_of = ({ max_tokens, ignore_eos, ...body }) => ({ ...body, max_output_tokens: max_tokens });
+const joined = (a, b) => Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? "") + (b[i] ?? ""));
+
+for (const [kind, { engine, model, asked }] of Object.entries(kinds))
+  describe(`resumes at another gateway of a fleet of ${kind}`, { skip }, () => {
+    const nats = new Nats();
+    const workers = [];
+    const gateways = [];
+    let alone;
+    const join = () => ["--join", nats.url];
+    const start_gateway = () =>
+      start_weir(["gateway", ...join(), "--model", model, "--listen", "127.0.0.1:0", ...patient]);
+
+    before(async () => {
+      await nats.start();
+      for (let i = 0; i < 2; i++) workers.push(await start_weir(["worker", ...join(), ...engine]));
+      for (let i = 0; i < 2; i++) gateways.push(await start_gateway());
+      alone = await start_real({ args: [...engine, ...patient] });
+      await until(async () => (await boards(nats)).length === 2, "both workers say what they have");
+    });
+    after(async () => {
+      for (const one of [...gateways, ...workers]) await one?.kill();
+      await alone?.stop();
+      await nats.remove();
+    });
+
+    /** Kills the first gateway once `so`; another takes its place, behind the one that is left. */
+    async function kill_first(so) {
+      await until(so, "the answer runs");
+      await gateways[0].kill();
+      gateways.push(await start_gateway());
+      gateways.shift();
+    }
+    const letters = (n) => 20 + seeded(drawn(n))() * 150;
+
+    test("a lane goes on", async () => {
+      for (let round = 0; round < rounds; round++) {
+        const create = { type: "response.create", ...asked(drawn(round) % 100000), metadata: { round } };
+        if (kind === "rill") create.logprobs = true;
+        const right = lane(alone.url, create);
+        const some = letters(round);
+        const first = lane(gateways[0].url, create);
+        await kill_first(() => first.text.length > some);
+        await assert.rejects(first.done);
+        const resume = { type: "response.resume", response_id: first.id, after: first.seq };
+        const rest = lane(gateways[0].url, resume);
+        const done = await rest.done;
+        assert.equal(done.type, "response.done", JSON.stringify(done));
+        const expected = await right.done;
+        assert.equal(first.text + rest.text, right.text);
+        assert.deepEqual(done.metadata, { round });
+        assert.equal(done.finish_reason, expected.finish_reason);
+        assert.equal(done.usage.output_tokens, expected.usage.output_tokens);
+        assert.deepEqual([...first.logprobs, ...rest.logprobs], right.logprobs);
+        assert.equal(rest.resumed.after, first.seq);
+        assert.ok(rest.resumed.seq >= first.seq);
+      }
+    });
+
+    test("the events of an answer with two choices go on", async () => {
+      for (let round = 0; round < rounds; round++) {
+        const body = { ...completion_of(asked(drawn(100 + round) % 100000)), n: 2 };
+        const right = post(alone.url, "/v1/completions", body);
+        const some = letters(100 + round);
+        const first = post(gateways[0].url, "/v1/completions", { ...body, on_disconnect: "continue" });
+        await kill_first(() => first.texts[1]?.length > some);
+        await assert.rejects(first.done);
+        const headers = { "last-event-id": first.last };
+        const rest = await events(`${gateways[0].url}/v1/jobs/${first.id}/events`, { headers }).done;
+        assert.deepEqual(joined(first.texts, rest.texts), (await right.done).texts);
+        assert.equal(rest.id, first.id);
+        const again = await events(`${gateways[0].url}/v1/jobs/${first.id}/events`).done;
+        assert.deepEqual(again.texts, (await right.done).texts);
+      }
+    });
+
+    test("a response in the background goes on, and is kept where it ended", async () => {
+      for (let round = 0; round < rounds; round++) {
+        const body = response_of(asked(drawn(200 + round) % 100000));
+        const right = post(alone.url, "/v1/responses", body);
+        const some = letters(200 + round);
+        const first = post(gateways[0].url, "/v1/responses", { ...body, background: true });
+        await kill_first(() => first.texts[0]?.length > some);
+        await assert.rejects(first.done);
+        const url = `${gateways[0].url}/v1/responses/${first.id}`;
+        const rest = await events(`${url}?stream=true&starting_after=${first.number}`).done;
+        await right.done;
+        assert.deepEqual(joined(first.texts, rest.texts), right.texts);
+        assert.equal(rest.ended, right.ended);
+        const kept = await (await fetch(url)).json();
+        assert.equal(kept.output[0].content[0].text, right.texts[0]);
+        assert.deepEqual((await (await fetch(`${url}/input_items`)).json()).data.length, 1);
+      }
+    });
+
+    test("where the first gateway lives, its lane ends by name, and goes on when it is resumed there", async () => {
+      const create = { type: "response.create", ...asked(drawn(300) % 100000) };
+      const right = lane(alone.url, create);
+      const first = lane(gateways[0].url, create);
+      await until(() => first.text.length > 20, "the answer runs");
+      const from = (stream) => ({ type: "response.resume", response_id: first.id, after: stream.seq });
+      const second = lane(gateways[1].url, from(first));
+      const ended = await first.done;
+      assert.equal(ended.error.code, "adopted", JSON.stringify(ended));
+      const back = lane(gateways[0].url, from(first));
+      assert.equal((await back.done).type, "response.done");
+      assert.equal((await second.done).error.code, "adopted");
+      await right.done;
+      assert.equal(first.text + back.text, right.text);
+    });
+
+    test("what nobody knows is refused as it is on one server", async () => {
+      const unknown = "0123456789abcdef0123456789abcdef";
+      const began = Date.now();
+      const refused = await lane(gateways[0].url, { type: "response.resume", response_id: unknown, after: 0 }).done;
+      assert.equal(refused.code ?? refused.error?.code, "not_found", JSON.stringify(refused));
+      assert.equal((await fetch(`${gateways[0].url}/v1/jobs/${unknown}/events`)).status, 404);
+      assert.equal((await fetch(`${gateways[0].url}/v1/responses/resp_${unknown}`)).status, 404);
+      assert.ok(Date.now() - began < 10_000);
+    });
+  });
