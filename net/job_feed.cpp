@@ -136,11 +136,13 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     if (is_there(*stream)) return look(home, all_->hubs.size());
     handle_ = stream->follow([self = shared_from_this(), weak = std::weak_ptr(stream), home, is_there] {
       const auto s = weak.lock();
-      if (!s || !self->brought_ || !is_there(*s)) return;
+      const bool is_wanted = !self->to_.expired();
+      if (!s || !self->brought_ || (is_wanted && !is_there(*s))) return;
       const auto me = self;  // leave() destroys this function
       const auto where = home;
       s->leave(me->handle_);
-      me->look(where, me->all_->hubs.size());
+      if (is_wanted) return me->look(where, me->all_->hubs.size());
+      me->brought_ = {};  // its client has left again: the job has its grace
     });
   }
 

@@ -76,8 +76,9 @@ function events(url, how = {}) {
       stream.id ??= said.id ?? said.response?.id;
       if (id) stream.last = id;
       stream.number = said.sequence_number ?? stream.number;
-      for (const { index, text } of said.choices ?? []) stream.texts[index] = (stream.texts[index] ?? "") + text;
-      if (said.type === "response.output_text.delta") stream.texts[0] = (stream.texts[0] ?? "") + said.delta;
+      const add = (index, text) => (stream.texts[index] = (stream.texts[index] ?? "") + text);
+      for (const { index, text } of said.choices ?? []) add(index, text);
+      if (said.type === "response.output_text.delta") add(0, said.delta);
       stream.ended = said.type;
     }
     stream.over = true;
@@ -94,7 +95,8 @@ const post = (url, path, body) =>
   });
 const completion_of = ({ input, ...body }) => ({ ...body, prompt: input });
 const response_of = ({ max_tokens, ignore_eos, ...body }) => ({ ...body, max_output_tokens: max_tokens });
-const joined = (a, b) => Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? "") + (b[i] ?? ""));
+const joined = (a, b) =>
+  Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? "") + (b[i] ?? ""));
 
 for (const [kind, { engine, model, asked }] of Object.entries(kinds))
   describe(`resumes at another gateway of a fleet of ${kind}`, { skip }, () => {
@@ -188,7 +190,7 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
       }
     });
 
-    test("where the first gateway lives, its lane ends by name, and goes on when it is resumed there", async () => {
+    test("where the first gateway lives, its lane ends by name, and goes on if resumed there", async () => {
       const create = { type: "response.create", ...asked(drawn(300) % 100000) };
       const right = lane(alone.url, create);
       const first = lane(gateways[0].url, create);
@@ -207,7 +209,8 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
     test("what nobody knows is refused as it is on one server", async () => {
       const unknown = "0123456789abcdef0123456789abcdef";
       const began = Date.now();
-      const refused = await lane(gateways[0].url, { type: "response.resume", response_id: unknown, after: 0 }).done;
+      const resume = { type: "response.resume", response_id: unknown, after: 0 };
+      const refused = await lane(gateways[0].url, resume).done;
       assert.equal(refused.code ?? refused.error?.code, "not_found", JSON.stringify(refused));
       assert.equal((await fetch(`${gateways[0].url}/v1/jobs/${unknown}/events`)).status, 404);
       assert.equal((await fetch(`${gateways[0].url}/v1/responses/resp_${unknown}`)).status, 404);
