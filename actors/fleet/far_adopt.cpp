@@ -20,7 +20,9 @@ constexpr core::duration look_every = std::chrono::milliseconds(10);
 constexpr unsigned most_claims = 3;  // times that a worker is told to give a job
 
 void answer(const job_search& to, job_search::answer how) {
-  core::insist([&] { asio::post(to.shard, [done = to.done, how = std::move(how)]() mutable { done(std::move(how)); }); });
+  core::insist([&] {
+    asio::post(to.shard, [done = to.done, how = std::move(how)]() mutable { done(std::move(how)); });
+  });
 }
 void answer(const job_search& to, end how, std::optional<core::error> why = {}) {
   job_search::answer a;

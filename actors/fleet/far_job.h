@@ -29,8 +29,8 @@ struct far_job {
 
   std::uint8_t attempt = 0;
   std::optional<far_engine> where;    // nullopt: it waits for a place
-  bool adopting = false;              // another gateway had it, and its worker has not said yet that it is ours
-  unsigned claims = 0;                // times that its worker was told to give it
+  bool adopting = false;  // another gateway had it, and its worker has not said yet that it is ours
+  unsigned claims = 0;    // times that its worker was told to give it
   bool taken = false;                 // the worker has said so, or has sent tokens
   core::time_point since{};           // when it came, or lost the worker that had taken it
   core::time_point heard{};           // when its worker was last heard of it, or asked

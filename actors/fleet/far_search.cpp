@@ -8,8 +8,8 @@ namespace wire = core::fleet;
 
 namespace {
 
-constexpr std::size_t most_answers = 4;     // workers that a search hears
-constexpr std::size_t most_askers = 64;     // of one search
+constexpr std::size_t most_answers = 4;  // workers that a search hears
+constexpr std::size_t most_askers = 64;  // of one search
 constexpr std::size_t asker_bytes = 512;
 
 core::error crowded() {
@@ -64,9 +64,8 @@ far_searches::due far_searches::look(core::time_point now) {
     if (s.found) continue;
     if (s.settles && now >= *s.settles) {
       s.found = true;
-      const auto newest = std::ranges::max_element(s.piles, {}, [](const pile& p) {
-        return p.missing == 0 ? int{p.head.job.attempt} : -1;
-      });
+      const auto newest = std::ranges::max_element(
+          s.piles, {}, [](const pile& p) { return p.missing == 0 ? int{p.head.job.attempt} : -1; });
       for (auto p = s.piles.begin(); p != s.piles.end(); ++p)
         if (p->head.job.attempt < newest->head.job.attempt) out.older.push_back(p->head);
       out.found.emplace_back(n, join(*newest, now));

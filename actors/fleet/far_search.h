@@ -55,10 +55,10 @@ class far_searches {
   bool take(core::fleet::found f, core::time_point now);
 
   struct due {
-    std::vector<core::fleet::find> again;               // questions to be asked once more, without `gateway`
-    std::vector<std::pair<name, whole>> found;          // their searches go on until end()
-    std::vector<core::fleet::found> older;              // attempts that a found job has left behind
-    std::vector<name> over;                             // nobody has answered
+    std::vector<core::fleet::find> again;       // questions to be asked once more, without `gateway`
+    std::vector<std::pair<name, whole>> found;  // their searches go on until end()
+    std::vector<core::fleet::found> older;      // attempts that a found job has left behind
+    std::vector<name> over;                     // nobody has answered
   };
   due look(core::time_point now);
   // The first who asked, whose shard gets the job. REQUIRES: the search has not ended.

@@ -179,9 +179,8 @@ std::optional<fleet_view::place> fleet_view::place_at(const far_engine& where) c
   const auto w = workers_.find(where.worker);
   if (w == workers_.end()) return std::nullopt;
   const auto& all = w->second.places;
-  const auto at = std::ranges::find_if(all, [&](const place& p) {
-    return p.where.engine == where.engine && p.where.model == where.model;
-  });
+  const auto at = std::ranges::find_if(
+      all, [&](const place& p) { return p.where.engine == where.engine && p.where.model == where.model; });
   return at == all.end() ? std::nullopt : std::optional(*at);
 }
 

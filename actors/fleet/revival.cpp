@@ -19,7 +19,8 @@ core::result<> check_resumable(const wire::job_order& o, const wire::resume_part
   const char* what = nullptr;
   if (p.shows_prompt) what = "an answer with echo";
   if (o.job.prompt_logprobs) what = "an answer with prompt_logprobs";
-  if (o.job.top_logprobs && !o.job.spoken.empty()) what = "an answer with logprobs whose worker was lost before";
+  if (o.job.top_logprobs && !o.job.spoken.empty())
+    what = "an answer with logprobs whose worker was lost before";
   if (!what) return {};
   return core::make_error(errc::not_supported, "{} cannot go on at another gateway", what);
 }

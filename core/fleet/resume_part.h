@@ -29,7 +29,7 @@ struct resume_part {
   std::vector<grammar::warning> warnings;  // as job_stream::warnings()
   // The first choice has the ids of all jobs of its answer, in order, and the others that of the first.
   std::vector<job_id> choices;
-  std::string client;                      // of the gateway's protocols alone
+  std::string client;  // of the gateway's protocols alone
 };
 
 std::string bytes_of(const resume_part& p);

@@ -2,6 +2,9 @@
 // weir.v1, events over HTTP, responses. What it reads in all is what `weir serve` says, token for token.
 // 2 rounds, and 20 where WEIR_TEST_BUDGET is 10, as in a long run.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as path_of } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WebSocket } from "ws";
 
@@ -217,3 +220,97 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
       assert.ok(Date.now() - began < 10_000);
     });
   });
+
+describe("parts and protocols at another gateway", { skip }, () => {
+  const nats = new Nats();
+  const folder = mkdtempSync(path_of(tmpdir(), "weir-resume-"));
+  const template = ["--chat-template", new URL("qwen_like.jinja", import.meta.url).pathname];
+  const thought = "I should look at it from all sides before I say anything at all. ".repeat(3);
+  const call = `<tool_call>\n${JSON.stringify({ name: "look", arguments: { place: "Köln ".repeat(40) } })}\n</tool_call>`;
+  const parameters = { type: "object", properties: { place: { type: "string" } }, required: ["place"] };
+  const messages = [{ role: "user", content: "the weather?" }];
+  const gateways = [];
+  let alone, worker;
+
+  before(async () => {
+    const file = path_of(folder, "script.jsonl");
+    writeFileSync(file, JSON.stringify({ say: `<think>\n${thought}\n</think>\n\n${call}` }));
+    const device = `sim:script=${file},rate=60`;
+    await nats.start();
+    const join = ["--join", nats.url];
+    worker = await start_weir(["worker", ...join, "--device", device, ...template]);
+    const words = ["--model", `sim=${device}`, "--listen", "127.0.0.1:0", ...patient, ...template];
+    for (let i = 0; i < 3; i++) gateways.push(await start_weir(["gateway", ...join, ...words]));
+    alone = await start_real({ args: ["--device", device, ...template, ...patient] });
+    await until(async () => (await boards(nats)).length === 1, "the worker says what it has");
+  });
+  after(async () => {
+    for (const one of [...gateways, worker]) await one?.kill();
+    await alone?.stop();
+    await nats.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** The events of an answer, each as a text, up to the end; and `done`. */
+  function all_events(url, how) {
+    const stream = { all: [], id: undefined, last: undefined };
+    stream.done = (async () => {
+      const answer = await fetch(url, how);
+      if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
+      for await (const { data, id } of events_of(answer.body)) {
+        if (data === undefined || data === "[DONE]") continue;
+        const said = JSON.parse(data);
+        stream.id ??= said.id ?? said.message?.id;
+        stream.all.push(said);
+        if (id) stream.last = id;
+      }
+      return stream;
+    })();
+    stream.done.catch(() => {});
+    return stream;
+  }
+  const asked = (body) => ({
+    method: "POST",
+    headers: { "content-type": "application/json", "anthropic-version": "2023-06-01" },
+    body: JSON.stringify({ model: "sim", stream: true, messages, ...body }),
+  });
+  const text_in = (events, of) => events.map((e) => of(e) ?? "").join("");
+
+  async function goes_on(path, body, parts) {
+    const right = all_events(`${alone.url}${path}`, asked(body));
+    const first = all_events(`${gateways[0].url}${path}`, asked({ ...body, on_disconnect: "continue" }));
+    await until(() => text_in(first.all, parts.at(-1)).length > 20, "the call's arguments come");
+    await gateways.shift().kill();
+    await assert.rejects(first.done);
+    const headers = { "last-event-id": first.last };
+    const rest = await all_events(`${gateways[0].url}/v1/jobs/${first.id}/events`, { headers }).done;
+    await right.done;
+    for (const part of parts) {
+      assert.ok(text_in(right.all, part).length > 20);
+      assert.equal(text_in([...first.all, ...rest.all], part), text_in(right.all, part));
+    }
+    return { rest, right };
+  }
+
+  test("reasoning and calls of a chat go on", async () => {
+    const delta = ({ choices }) => choices?.[0]?.delta;
+    const tools = [{ type: "function", function: { name: "look", parameters } }];
+    const { rest, right } = await goes_on("/v1/chat/completions", { tools, max_tokens: 2000 }, [
+      (e) => delta(e)?.reasoning_content,
+      (e) => delta(e)?.tool_calls?.[0]?.function?.arguments,
+    ]);
+    const reason = ({ all }) => all.map(({ choices }) => choices?.[0]?.finish_reason).find(Boolean);
+    assert.equal(reason(right), "tool_calls");
+    assert.equal(reason(rest), "tool_calls");
+  });
+
+  test("a message of Anthropic's protocol goes on", async () => {
+    const tools = [{ name: "look", input_schema: parameters }];
+    const { rest, right } = await goes_on("/v1/messages", { tools, max_tokens: 2000 }, [
+      (e) => e.delta?.partial_json,
+    ]);
+    const reason = ({ all }) => all.find(({ type }) => type === "message_delta").delta.stop_reason;
+    assert.equal(reason(right), "tool_use");
+    assert.equal(reason(rest), "tool_use");
+  });
+});
