@@ -40,9 +40,9 @@ core::result<bool> far_searches::begin(job_search s, std::uint64_t question, cor
 }
 
 bool far_searches::take(wire::found f, core::time_point now) {
-  const auto at = std::ranges::find_if(
-      all_, [&](const auto& s) { return s.first.id == f.job.id && s.second.question == f.question; });
-  if (at == all_.end() || at->second.found) return false;
+  auto at = all_.lower_bound({f.job.id, {}});
+  while (at != all_.end() && at->first.id == f.job.id && at->second.question != f.question) ++at;
+  if (at == all_.end() || at->first.id != f.job.id || at->second.found) return false;
   search& s = at->second;
   auto p = std::ranges::find_if(s.piles, [&](const pile& x) { return x.head.worker == f.worker; });
   if (p == s.piles.end()) {
