@@ -455,8 +455,15 @@ std::shared_ptr<job_finder> service::parts::finder() const {
 bool service::finds_elsewhere() const { return p_->finder() != nullptr; }
 
 void service::find_elsewhere(job_search s) {
-  if (const auto by = p_->finder()) return by->find(std::move(s));
-  core::insist([&] { asio::post(s.shard, [done = s.done] { done({}); }); });
+  const auto by = p_->finder();
+  const bool leaves = p_->draining.load(std::memory_order_relaxed);
+  if (by && !leaves) return by->find(std::move(s));
+  job_search::answer no;
+  if (by) {
+    no.how = job_search::end::refused;
+    no.why = core::make_error(errc::unavailable, "the server is shutting down");
+  }
+  core::insist([&] { asio::post(s.shard, [done = s.done, no] { done(no); }); });
 }
 
 void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }

@@ -199,7 +199,7 @@ class service {
   void cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
   // Looks for a job that is not here, and takes it in where it is found: its client lost another gateway of
-  // the fleet (job_finder.h). Without a fleet, nothing is found.
+  // the fleet (job_finder.h). Without a fleet nothing is found, and a service that drains finds none.
   void find_elsewhere(job_search s);
   bool finds_elsewhere() const;
 

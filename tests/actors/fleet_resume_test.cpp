@@ -537,6 +537,12 @@ TEST_CASE("without a fleet, or with its bus down, nothing is found and the clien
   const auto a = t.found_at(t.other(), {1, 2});
   REQUIRE(a.how == search_end::refused);
   CHECK(a.why->code == core::errc::unavailable);
+  bool idle = false;
+  t.first().service->drain(t.here.get_executor(), [&] { idle = true; });
+  REQUIRE(t.here.run([&] { return idle; }, seconds(1)));
+  const auto late = t.found_at(t.first(), {1, 2});
+  REQUIRE(late.how == search_end::refused);
+  CHECK(late.why->message.find("shutting down") != std::string::npos);
 }
 
 }  // namespace weir::tests::fleet_resume_test
