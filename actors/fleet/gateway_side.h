@@ -87,8 +87,8 @@ class gateway_side {
   std::unique_ptr<side_thread> thread_;
   std::shared_ptr<far_owner> far_;
   std::shared_ptr<job_finder> finder_;
-  std::function<void(std::weak_ptr<job_finder>)>
-      set_finder_;  // of the service, which knows it from start() on
+  // Of the service, which knows the finder from start() on.
+  std::function<void(std::weak_ptr<job_finder>)> set_finder_;
 };
 
 }  // namespace weir::actors::fleet
