@@ -6,7 +6,9 @@
 #include "actors/make_job.h"
 #include "actors/overloaded.h"
 #include "core/cache/page_name.h"
+#include "core/fleet/job_frame.h"
 #include "core/fleet/pick.h"
+#include "core/fleet/resume_part.h"
 #include "core/insist.h"
 #include "core/sample/pipeline.h"
 
@@ -245,6 +247,31 @@ std::string blamed_param(const arrival& a) {
   return a.prepared.constraint ? std::string() : a.asked.constraint_param;
 }
 
+// What another gateway needs to go on with this job of the request; null: no frame has room for it.
+std::shared_ptr<const std::string> resume_of(const arrival& a, const job_stream::state_block& s,
+                                             const constraint_warnings* warnings) {
+  core::fleet::resume_part p;
+  p.user = a.asked.who.user;
+  p.skip_special = s.skip_special;
+  p.shows_prompt = a.asked.echo;
+  if (const auto& plan = a.prepared.answer) {
+    p.parted = true;
+    p.separate_reasoning = plan->separate_reasoning;
+    p.begins_in_reasoning = plan->begins_in_reasoning;
+    p.calls_only = plan->calls_only;
+    p.tools = plan->tools;
+  }
+  if (warnings) p.warnings = *warnings;
+  if (s.id == a.choices.front()->id) {
+    for (const auto& one : a.choices) p.choices.push_back(one->id);
+    p.client = *a.asked.resumable;
+  } else {
+    p.choices.push_back(a.choices.front()->id);
+  }
+  auto out = std::make_shared<const std::string>(core::fleet::bytes_of(p));
+  return out->size() <= core::fleet::longest_resume ? out : nullptr;
+}
+
 // The mailbox has room for all jobs that admission lets in, so only a wrong count in this program leads here.
 core::error mailbox_is_full() { return overloaded(1, "the mailbox of the model's owner is full"); }
 
@@ -340,6 +367,8 @@ void arrival::bring_in(core::turn& at) {
     s->engine_token_bytes = engine_token_bytes(m.job);
     s->memory = memory.split(m.bytes);
     s->shared_memory = shared;
+    if (asked.resumable && (*in)->far) s->resume = resume_of(*this, *s, warnings.get());
+    if (s->resume) s->memory.force(s->memory.bytes() + s->resume->size());
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
     if (!(*in)->port->submit(std::move(m.job), s)) {
       s->prompt.reset();

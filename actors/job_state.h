@@ -42,7 +42,9 @@ using end_hook = std::function<void(const outcome&, const job_stream::state_bloc
 class outbox;
 
 struct job_stream::state_block final : core::token_sink, waker {
-  state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> time, end_hook at_end);
+  // `created`: of a job that began elsewhere; unset: now.
+  state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> time, end_hook at_end,
+              std::optional<core::time_point> created = {});
 
   ~state_block() override;
 
@@ -146,6 +148,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
   core::token_id first_prompt_token = 0;  // the same
   std::uint64_t healed = 0;               // bytes of the first token that are no text of the answer; the same
+  // What another gateway needs to go on with the job (core/fleet/resume_part.h); null: none can. The same.
+  std::shared_ptr<const std::string> resume;
   std::uint32_t engine_token_bytes = 0;   // that the engine keeps of each token of the output; the same
   // Bytes charged for what the job has of its own. After admitted() it is the shard's, and includes the log.
   core::memory_hold memory;

@@ -50,12 +50,12 @@ const char* outcome::status() const noexcept {
 // --- the owner's side
 
 job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> t,
-                                     end_hook h)
+                                     end_hook h, std::optional<core::time_point> began)
     : waker(s, [](waker& w) { static_cast<state_block&>(w).read_news(); }),
       id(i),
       shard(std::move(s)),
       time(std::move(t)),
-      created(time->now()),
+      created(began.value_or(time->now())),
       at_end(std::move(h)) {
   arm();
 }

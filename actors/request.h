@@ -90,6 +90,9 @@ struct request {
   const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors
   std::optional<std::int64_t> prompt_logprobs;  // the same for the tokens of the prompt, with the outcome
   const char* prompt_logprobs_param = "prompt_logprobs";  // the client's name of it, for errors
+  // Set: where the jobs run in a fleet, another gateway can go on with them for the client. The text is what
+  // it needs to do so beside the jobs themselves, and is read by nobody else; it goes with the first job.
+  std::shared_ptr<const std::string> resumable;
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   bool may_pause = false;  // job_stream::pause() may be called: its client asked for it
   std::optional<int> priority;  // jobs with a higher one are scheduled first; unset: 0

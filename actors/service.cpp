@@ -186,6 +186,14 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
                                                                       std::shared_ptr<ended_jobs> of,
                                                                       const executor& shard) {
   const auto id = next_id();
+  return begin_job(r, id, answer.value_or(id), std::nullopt, std::move(of), shard);
+}
+
+std::shared_ptr<job_stream::state_block> service::parts::begin_job(const request& r, core::job_id id,
+                                                                   core::job_id answer,
+                                                                   std::optional<core::time_point> created,
+                                                                   std::shared_ptr<ended_jobs> of,
+                                                                   const executor& shard) {
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, lasting,
       [to = registry, kept = r.until_ended, by = std::move(of), hears = r.witness](
@@ -203,12 +211,13 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
         v.output_tokens = o.output_tokens;
         v.cached_tokens = o.cached_tokens;
         to.tell(job_ended(std::move(v), accepted));
-      });
+      },
+      created);
   s->skip_special = r.skip_special_tokens;
   s->accounts = r.accounts;
   for (const auto& a : s->accounts)
     if (a) a->begun();
-  registry.tell(job_born(id, answer.value_or(id), r.who, s->created, [weak = std::weak_ptr(s)] {
+  registry.tell(job_born(id, answer, r.who, s->created, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
   }));
   return s;
@@ -433,7 +442,34 @@ service_doors service::doors() const {
           p_->shared.constraints,
           p_->shared.cancel_to_release,
           p_->seen,
-          [p = p_.get()](std::shared_ptr<const void> what) { p->kept.push_back(std::move(what)); }};
+          [p = p_.get()](std::shared_ptr<const void> what) { p->kept.push_back(std::move(what)); },
+          [p = p_.get()](const request& r, core::job_id id, core::job_id answer, core::time_point created,
+                         std::shared_ptr<const served_model> model, const executor& shard) {
+            return p->begin_job(r, id, answer, created, model ? model->ended : nullptr, shard);
+          },
+          [p = p_.get()](std::weak_ptr<job_finder> who) {
+            const std::lock_guard held(p->finder_lock);
+            p->job_finder_ = std::move(who);
+          }};
+}
+
+std::shared_ptr<job_finder> service::parts::finder() const {
+  const std::lock_guard held(finder_lock);
+  return job_finder_.lock();
+}
+
+bool service::finds_elsewhere() const { return p_->finder() != nullptr; }
+
+void service::find_elsewhere(job_search s) {
+  const auto by = p_->finder();
+  const bool leaves = p_->draining.load(std::memory_order_relaxed);
+  if (by && !leaves) return by->find(std::move(s));
+  job_search::answer no;
+  if (by) {
+    no.how = job_search::end::refused;
+    no.why = core::make_error(errc::unavailable, "the server is shutting down");
+  }
+  core::insist([&] { asio::post(s.shard, [done = s.done, no] { done(no); }); });
 }
 
 void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "actors/gpu_owner.h"
+#include "actors/job_finder.h"
 #include "actors/job_stream.h"
 #include "actors/job_view.h"
 #include "actors/memory_plan.h"
@@ -200,6 +201,11 @@ class service {
   // Cancels a job and, if the id is that of an answer, all jobs of the answer. The reply comes when all of
   // them have ended, with the final state of the job; nullopt as for find_job().
   void cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
+
+  // Looks for a job that is not here, and takes it in where it is found: its client lost another gateway of
+  // the fleet (job_finder.h). Without a fleet nothing is found, and a service that drains finds none.
+  void find_elsewhere(job_search s);
+  bool finds_elsewhere() const;
 
   const core::clock& clock() const noexcept;
   core::time_point now() const noexcept { return clock().now(); }

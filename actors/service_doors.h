@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "actors/host.h"
+#include "actors/job_finder.h"
+#include "actors/job_state.h"
 #include "actors/model_list.h"
 #include "actors/text_pool.h"
 #include "core/delays.h"
@@ -30,6 +32,15 @@ struct service_doors {
   std::shared_ptr<core::incidents> seen;
   // Keeps `what` until no host of the service is left: a thread to which hosts send news of jobs.
   std::function<void(std::shared_ptr<const void> what)> keep;
+  // Makes the block of a job that began elsewhere, at `created`, and tells the registry of jobs. `who`,
+  // `accounts` and `skip_special_tokens` of the request are used. `answer`: id of the first choice. To be
+  // called on the shard.
+  std::function<std::shared_ptr<job_stream::state_block>(
+      const request& r, core::job_id id, core::job_id answer, core::time_point created,
+      std::shared_ptr<const served_model> model, const executor& shard)>
+      begin_job;
+  // Who looks for jobs that the service does not have.
+  std::function<void(std::weak_ptr<job_finder>)> set_finder;
 };
 
 }  // namespace weir::actors

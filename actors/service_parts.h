@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "actors/arrival.h"
+#include "actors/job_finder.h"
 #include "actors/memory_book.h"
 #include "actors/model_list.h"
 #include "actors/model_registry.h"
@@ -42,11 +43,17 @@ struct service::parts {
   // Fills in the state of live jobs from the pictures that their hosts published.
   void look(std::vector<job_view>& views) const;
 
+  // Who looks for jobs in other processes; null: nobody.
+  std::shared_ptr<job_finder> finder() const;
+
   // Makes the stream of one choice of a request, and tells the registry. `of`: counts the jobs of its model;
   // null: the model is not known. `answer`: see job_born; nullopt: the choice is the first.
   std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
                                                         std::shared_ptr<ended_jobs> of,
                                                         const executor& shard);
+  std::shared_ptr<job_stream::state_block> begin_job(const request& r, core::job_id id, core::job_id answer,
+                                                     std::optional<core::time_point> created,
+                                                     std::shared_ptr<ended_jobs> of, const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
   core::result<> check(arrival& a);
@@ -76,6 +83,8 @@ struct service::parts {
   const std::size_t most_models;  // of a host
   const on_demand demand;
   model_registry models;
+  mutable std::mutex finder_lock;  // of the next
+  std::weak_ptr<job_finder> job_finder_;
   const bool share_prefixes;
   const core::objective slo;
   // The pools are last, because their threads use the members above. Requests whose constraint was not

@@ -29,6 +29,7 @@ enum class errc {
   busy,           // another order of this kind is being carried out
   already_there,  // what is to be made has a name that is taken
   internal,       // a fault of the program or of the device
+  adopted,        // a job goes on at another gateway of the fleet; never in a frame
 };
 
 struct error {

@@ -4,6 +4,8 @@
 #include <boost/asio/post.hpp>
 
 #include "core/insist.h"
+#include "net/http/kept_answer.h"
+#include "net/resumed_job.h"
 
 namespace weir::net {
 namespace {
@@ -15,6 +17,11 @@ using phase = actors::job_stream::phase;
 // may exceed them. The choices of one follower share them, and have at least the smaller ones each.
 constexpr std::size_t most_bytes = 64 * 1024, least_bytes = 1024;
 constexpr std::uint32_t most_tokens = 4096, least_tokens = 64;
+
+// Their messages are those of the search.
+constexpr follow_refusal not_resumable{not_resumable_code, {}, "response_id"};
+constexpr follow_refusal fleet_is_away{unreachable_fleet_code, {}, {}};
+constexpr follow_refusal too_many_searches{"rate_limited", {}, {}};
 
 }  // namespace
 
@@ -30,12 +37,16 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     std::size_t choices;  // as in followed_job::open(); so is in_passing
     bool in_passing;
   };
-  job_feed(std::shared_ptr<server_state> all, actors::executor back, std::weak_ptr<followed_job> to,
-           question q)
-      : all_(std::move(all)), back_(std::move(back)), to_(std::move(to)), question_(std::move(q)) {}
+  job_feed(std::shared_ptr<server_state> all, hub& here, std::weak_ptr<followed_job> to, question q)
+      : all_(std::move(all)),
+        here_(here.weak_from_this()),
+        back_(here.executor()),
+        to_(std::move(to)),
+        question_(std::move(q)) {}
 
   // Looks for the job on the shard with this number, then on the next ones. Any thread.
   void ask(std::size_t shard) {
+    if (shard >= all_->hubs.size() && !asked_fleet_) return ask_fleet();
     const auto home = shard < all_->hubs.size() ? all_->hubs[shard].lock() : nullptr;
     if (!home) return refuse(no_such_job);
     core::insist([&] {
@@ -65,11 +76,10 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
 
   void look(const std::shared_ptr<hub>& home, std::size_t shard) {
     auto found = home->jobs().follow(question_.id, question_.who, question_.after, question_.how,
-                                     question_.in_passing);
-    if (const auto* no = std::get_if<follow_refusal>(&found)) {
-      const bool elsewhere = no->code == no_such_job.code && shard + 1 < all_->hubs.size();
-      return elsewhere ? ask(shard + 1) : refuse(*no);
-    }
+                                     question_.in_passing || brought_);
+    const kept_jobs::follower until_then = std::move(brought_);
+    if (const auto* no = std::get_if<follow_refusal>(&found))
+      return no->code == no_such_job.code ? ask(shard + 1) : refuse(*no);
     place_ = std::move(std::get<kept_jobs::follower>(found));
     next_ = static_cast<std::uint32_t>(question_.after);
     begin(home);
@@ -77,6 +87,63 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
       if (const auto self = weak.lock()) self->look_at_news();
     });
     look_at_news();
+  }
+
+  // No shard of this process has the job.
+  void ask_fleet() {
+    asked_fleet_ = true;
+    actors::service& service = all_->service;
+    if (!service.finds_elsewhere()) return refuse(no_such_job);
+    actors::job_search s;
+    s.id = question_.id;
+    s.who = question_.who;
+    s.accounts = all_->bearers.accounts_of(question_.who.key);
+    s.shard = back_;
+    s.done = [self = shared_from_this()](actors::job_search::answer a) { self->hear(a); };
+    service.find_elsewhere(std::move(s));
+  }
+
+  // On the follower's shard.
+  void hear(actors::job_search::answer& a) {
+    using end = actors::job_search::end;
+    if (a.how == end::found) return take_in(std::move(*a.job));
+    if (a.how == end::here) return ask(0);
+    if (a.how == end::nothing) return refuse(no_such_job);
+    const bool cannot = a.why->code == core::errc::not_supported;
+    const bool later = a.why->code == core::errc::unavailable;
+    refuse(cannot ? not_resumable : later ? fleet_is_away : too_many_searches, a.why->message);
+  }
+
+  // The job goes on here. Its tokens are on their way: those that the client has come first.
+  void take_in(actors::found_job found) {
+    const auto home = here_.lock();
+    if (!home || home->server().stopping) return refuse(no_such_job);
+    const auto stream = found.stream;
+    const std::uint32_t tokens = found.tokens;
+    auto job = kept_job_of(*all_, std::move(found));
+    if (!job) return refuse(no_such_job);
+    const terms_ptr terms = job->answer ? terms_of(*job->answer) : nullptr;
+    if (terms && terms->stored) keep_when_ended(all_->responses, terms, stream);
+    brought_ = home->jobs().keep(std::move(*job));
+    look_when_there(home, stream, tokens);
+  }
+
+  void look_when_there(const std::shared_ptr<hub>& home, const std::shared_ptr<actors::job_stream>& stream,
+                       std::uint32_t tokens) {
+    const auto is_there = [this, tokens](const actors::job_stream& s) {
+      return s.state() == phase::done || (s.log().size() >= tokens && s.published() >= question_.after);
+    };
+    if (is_there(*stream)) return look(home, all_->hubs.size());
+    handle_ = stream->follow([self = shared_from_this(), weak = std::weak_ptr(stream), home, is_there] {
+      const auto s = weak.lock();
+      const bool is_wanted = !self->to_.expired();
+      if (!s || !self->brought_ || (is_wanted && !is_there(*s))) return;
+      const auto me = self;  // leave() destroys this function
+      const auto where = home;
+      s->leave(me->handle_);
+      if (is_wanted) return me->look(where, me->all_->hubs.size());
+      me->brought_ = {};  // its client has left again: the job has its grace
+    });
   }
 
   void look_at_news() {
@@ -137,8 +204,8 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     tell([piece = std::move(piece), last = std::move(last)](followed_job& to) { to.take(piece, last); });
   }
 
-  void refuse(const follow_refusal& why) {
-    tell([why](followed_job& to) { to.refuse(why); });
+  void refuse(const follow_refusal& why, std::string text = {}) {
+    tell([why, text = std::move(text)](followed_job& to) { to.refuse(why, text); });
   }
 
   template <class F>
@@ -151,9 +218,12 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
   }
 
   const std::shared_ptr<server_state> all_;
+  const std::weak_ptr<hub> here_;  // of the follower
   const actors::executor back_;
   const std::weak_ptr<followed_job> to_;
   const question question_;
+  bool asked_fleet_ = false;
+  kept_jobs::follower brought_;  // of a job that came from another gateway, until its follower follows it
   kept_jobs::follower place_;
   std::uint32_t next_ = 0;    // number of the job's tokens before the next piece
   std::uint64_t handle_ = 0;  // of the stream's reader
@@ -171,7 +241,7 @@ std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& 
                                                  const ws::follow_wishes& how, std::function<void()> changed,
                                                  std::size_t choices, bool in_passing) {
   auto job = std::make_shared<followed_job>(std::move(changed), here.server().service.memory());
-  job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here.executor(), job,
+  job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here, job,
                                           job_feed::question{id, who, after, how, choices, in_passing});
   job->feed_->ask(0);
   return job;
@@ -206,8 +276,10 @@ void followed_job::cancel() {
   cancelled_ = true;
 }
 
-void followed_job::refuse(const follow_refusal& why) {
+void followed_job::refuse(const follow_refusal& why, std::string text) {
   refused_ = why;
+  refusal_text_ = std::move(text);
+  if (!refusal_text_.empty()) refused_->message = refusal_text_;
   changed_();
 }
 

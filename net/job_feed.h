@@ -6,7 +6,9 @@
 // when its reader has used up the last one; the feed answers at once, or when the job has news. So a follower
 // that does not read costs at most one piece of memory, and tokens are copied only for followers that read.
 //
-// Nobody knows on which shard a job lives: the question goes from shard to shard until one of them has it.
+// Nobody knows on which shard a job lives: the question goes from shard to shard until one of them has it. If
+// none has, and this process is a gateway of a fleet, other gateways may have had it: it is looked for there,
+// and goes on at the follower's shard where it is found (actors/job_finder.h).
 //
 // Thread safety: the follower's shard.
 #pragma once
@@ -93,7 +95,8 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
 
  private:
   friend job_feed;
-  void refuse(const follow_refusal& why);
+  // `text`: the refusal's message where it is no constant.
+  void refuse(const follow_refusal& why, std::string text);
   void begin(beginning b, std::uint64_t after);
   void admit(admission how);
   void take(actors::token_log piece, std::optional<actors::outcome> ended);
@@ -104,6 +107,7 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
   core::memory_hold memory_;  // of log_ and the prompt's text
   std::shared_ptr<job_feed> feed_;
   std::optional<follow_refusal> refused_;
+  std::string refusal_text_;
   std::optional<beginning> begun_;
   std::optional<admission> admitted_;
   actors::token_log log_;

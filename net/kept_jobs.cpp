@@ -19,9 +19,15 @@ constexpr follow_refusal beyond_the_end{"invalid_cursor", "after: the response h
 bool runs(const actors::job_stream& s) { return s.state() == phase::pending || s.state() == phase::running; }
 
 // Whether the job has ended and its client knows its id, which response.created told.
-bool is_resumable(const actors::job_stream& s) { return s.state() == phase::done && !s.model().empty(); }
+bool is_resumable(const actors::job_stream& s) {
+  return s.state() == phase::done && !s.model().empty() && !goes_on_elsewhere(s);
+}
 
 }  // namespace
+
+bool goes_on_elsewhere(const actors::job_stream& s) {
+  return s.state() == phase::done && s.ended().fault && s.ended().fault->code == core::errc::adopted;
+}
 
 kept_jobs::kept_jobs(server_state& all) : all_(all), expired_(remembered) {}
 
@@ -45,7 +51,12 @@ kept_jobs::follower kept_jobs::keep(kept_job job) {
   r->job = std::move(job);
   r->followers.push_back({r->job.as_created.window, 0});
   r->node.push_back(r.get());
-  jobs_.emplace(r->job.stream->id(), r);
+  const auto id = r->job.stream->id();
+  if (const auto former = jobs_.find(id); former != jobs_.end()) {
+    const record_ptr gone = former->second;  // it went on elsewhere
+    forget(*gone, false);
+  }
+  jobs_.emplace(id, r);
   if (r->job.pause_on_lag) {
     r->job.stream->follow([weak = std::weak_ptr(r), me = weak_from_this()] {
       const auto of = weak.lock();
@@ -69,7 +80,9 @@ std::variant<kept_jobs::follower, follow_refusal> kept_jobs::follow(const core::
     return was_here ? expired : no_such_job;
   }
   const record_ptr& r = found->second;
-  if (!who.has(r->job.owner) || r->job.stream->state() == phase::refused) return no_such_job;
+  const auto& stream = *r->job.stream;
+  if (!who.has(r->job.owner) || stream.state() == phase::refused || goes_on_elsewhere(stream))
+    return no_such_job;
   if (after > r->job.stream->published()) return beyond_the_end;
   if (!in_passing && r->followers.size() >= all_.options.limits.followers) return crowded_job;
   const auto options = how.over(r->job.as_created);
@@ -139,7 +152,8 @@ void kept_jobs::forget(record& r, bool was_resumable) noexcept {
   const core::job_id id = r.job.stream->id();
   if (was_resumable) expired_[expired_count_++ % remembered] = {id, r.job.owner};
   if (r.node.empty()) std::erase(detached_, &r);
-  jobs_.erase(id);
+  // Another one of this id may have come back meanwhile.
+  if (const auto at = jobs_.find(id); at != jobs_.end() && at->second.get() == &r) jobs_.erase(at);
 }
 
 void kept_jobs::tick() {

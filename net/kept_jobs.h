@@ -61,8 +61,13 @@ struct follow_refusal {
   std::string_view message, param;
 };
 inline constexpr follow_refusal no_such_job{"not_found", "there is no such response", "response_id"};
+// Of jobs that are looked for in a fleet (net/job_feed.cpp).
+inline constexpr std::string_view not_resumable_code = "not_resumable", unreachable_fleet_code = "overloaded";
 inline constexpr follow_refusal crowded_job{
     "too_many_jobs", "this response has as many followers as it may have", {}};
+
+// Whether the job has ended here since another gateway of the fleet goes on with it.
+bool goes_on_elsewhere(const actors::job_stream& job);
 
 class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
   struct record;
@@ -106,7 +111,8 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
     std::list<progress>::iterator me_;
   };
 
-  // Keeps a new job. Its first follower is the connection that created it.
+  // Keeps a new job, or one that has come back from another gateway. Its first follower is the connection
+  // that created it, or brought it.
   follower keep(kept_job job);
   // Follows a job again, for a client that has seen `after` tokens. `in_passing`: it only looks how the job
   // stands, and is not refused where there are as many followers as there may be.

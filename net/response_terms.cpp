@@ -9,11 +9,6 @@ namespace {
 
 using phase = actors::job_stream::phase;
 
-std::int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 constexpr std::uint64_t beside_the_texts = 1024;
 
 std::uint64_t bytes_of(const response_terms& t) {
@@ -23,6 +18,11 @@ std::uint64_t bytes_of(const response_terms& t) {
 }
 
 }  // namespace
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 responses::response_head response_terms::head_of(const admitted_job& job) const {
   responses::response_head head;
@@ -77,7 +77,8 @@ void keep_when_ended(std::shared_ptr<response_desk> desk, terms_ptr terms,
                      const std::shared_ptr<actors::job_stream>& job) {
   job->follow([desk = std::move(desk), terms = std::move(terms), weak = std::weak_ptr(job)] {
     const auto alive = weak.lock();
-    if (!alive || alive->state() != phase::done || alive->model().empty()) return;
+    if (!alive || alive->state() != phase::done || alive->model().empty() || goes_on_elsewhere(*alive))
+      return;
     desk->tell([r = stored_of(*terms, *alive)](response_store& store) { store.keep(r); });
   });
 }

@@ -17,6 +17,8 @@
 
 namespace weir::net {
 
+std::int64_t unix_seconds();
+
 struct response_terms {
   std::int64_t created_s = 0;  // Unix time in s
   std::string model;           // named by the client; for a job that was cancelled before a model took it

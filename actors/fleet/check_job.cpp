@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/arrival.h"
 #include "core/schedule/context_shift.h"
 
 namespace weir::actors::fleet {
@@ -79,6 +80,14 @@ result<void> check_job(const core::job& j, const served_model& m, const model_pl
   if (j.min_tokens > 0 && j.stop_token_ids.below(m.info.vocab_size).size() == m.info.vocab_size)
     return bad_param("stop_token_ids", "min_tokens forbids every token of {}", m.name);
   return {};
+}
+
+std::uint64_t bytes_of(const core::job& j) {
+  const auto& s = j.sampling;
+  return (j.top_logprobs ? logprobs_job_bytes : job_bytes) + j.prompt.bytes() +
+         j.spoken.size() * sizeof(core::token_id) + s.logit_bias.bytes() + s.disallow_tokens.bytes() +
+         s.allowed_token_ids.bytes() + s.bad_words.bytes() + j.stop_token_ids.bytes() + j.stop.bytes() +
+         j.banned.bytes();
 }
 
 bool needs_making(const core::job& j) {

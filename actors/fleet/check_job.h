@@ -15,6 +15,9 @@ namespace weir::actors::fleet {
 // and prompt_too_long, as make_job.h gives them for requests; not_supported for what no worker does.
 core::result<void> check_job(const core::job& j, const served_model& m, const model_place& at);
 
+// Bytes that the job is charged in the account of memory, beside its log: as arrivals of requests are.
+std::uint64_t bytes_of(const core::job& j);
+
 // Whether what the job's lists are made of has to be made ready: its constraint, its healing or its breakers.
 bool needs_making(const core::job& j);
 

@@ -25,7 +25,12 @@ wire::job_order far_job::order(const std::string& gateway) const {
   o.may_pause = may_pause;
   o.job = job;
   o.job.spoken = received;
+  if (end->resume) o.resume = *end->resume;
   return o;
+}
+
+void far_job::begin_with_received(core::time_point at) {
+  for (const core::token_id id : received) waiting_.push_back({.id = id, .at = at});
 }
 
 far_job::news far_job::take(const wire::job_news& n, const wire::token_frame& f) {

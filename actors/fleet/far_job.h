@@ -29,6 +29,8 @@ struct far_job {
 
   std::uint8_t attempt = 0;
   std::optional<far_engine> where;    // nullopt: it waits for a place
+  bool adopting = false;  // another gateway had it, and its worker has not said yet that it is ours
+  unsigned claims = 0;    // times that its worker was told to give it
   bool taken = false;                 // the worker has said so, or has sent tokens
   core::time_point since{};           // when it came, or lost the worker that had taken it
   core::time_point heard{};           // when its worker was last heard of it, or asked
@@ -53,6 +55,8 @@ struct far_job {
   enum class news { fresh, nothing, gap };
   // Takes what a frame says of the job. `gap`: tokens before these are missing.
   news take(const core::fleet::job_news& n, const core::fleet::token_frame& f);
+  // Of a job that another gateway had: the tokens with which it went to its worker are the stream's first.
+  void begin_with_received(core::time_point at);
   // Writes what the stream's queue has room for. True: nothing is left to be written.
   bool write();
   // The tokens that wait for room in the stream's queue.

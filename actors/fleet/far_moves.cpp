@@ -111,6 +111,10 @@ void far_owner::move(const job_ptr& j, bool is_lost) {
 void far_owner::leave(const job_ptr& j) {
   if (!j->where) return;
   say_farewell_to(j->where->worker, j->name());
+  if (std::exchange(j->adopting, false)) {  // the worker may have given it the next number
+    ++j->attempt;
+    say_farewell_to(j->where->worker, j->name());
+  }
   j->tried.push_back(j->where->worker);
   j->where.reset();
   homeless_.emplace(j->job.id, j);
@@ -122,7 +126,7 @@ void far_owner::leave(const job_ptr& j) {
 bool far_owner::ends_here(const job_ptr& j) {
   if (j->cancelled || j->end->abandoned()) {
     finish(j, j->ending(j->cancelled.value_or(core::finish_reason::cancel)));
-  } else if (j->attempt == 255) {
+  } else if (j->attempt >= 254) {
     fail(j, lost(j->moves));
   } else if (j->received.size() >= j->job.max_tokens) {  // its ending alone was lost
     finish(j, j->ending(core::finish_reason::length));
@@ -188,6 +192,7 @@ void far_owner::pause_again(const job_ptr& j) {
 
 void far_owner::finish(const job_ptr& j, core::ending how) {
   if (j->where) say_farewell_to(j->where->worker, j->name());
+  j->end->resume.reset();
   j->end->finish(how);
   slots_.erase(j->slot);
   homeless_.erase(j->job.id);

@@ -89,6 +89,12 @@ void far_owner::ask_again(const std::string& worker, wire_state& w) {
 
 void far_owner::on_answers(bus::message& m) {
   const auto frame = wire::read_control(m.bytes);
+  if (const auto* found = frame ? std::get_if<wire::found>(&*frame) : nullptr) {
+    if (!searches_.take(*found, time_.now())) ++now_.void_news;
+    return;
+  }
+  if (const auto* adopted = frame ? std::get_if<wire::adopted>(&*frame) : nullptr)
+    return on_adopted(*adopted);
   const auto* gone = frame ? std::get_if<wire::gone>(&*frame) : nullptr;
   if (!gone) return void(++now_.broken);
   for (const auto& n : gone->jobs) {

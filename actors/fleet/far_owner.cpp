@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <limits>
+#include <random>
 
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
@@ -24,6 +25,13 @@ constexpr core::duration quiet_for = std::chrono::seconds(1);  // then a worker 
 constexpr core::duration farewells_kept = std::chrono::minutes(1);
 constexpr std::size_t most_farewells = 4096;  // of a worker
 
+// Numbers that nobody can guess, by which a gateway knows the answers to its questions.
+std::function<std::uint64_t()> random_numbers() {
+  return [source = std::make_shared<std::random_device>()] {
+    return std::uint64_t{(*source)()} << 32 | (*source)();
+  };
+}
+
 }  // namespace
 
 far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::vector<far_model> models,
@@ -37,7 +45,9 @@ far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::v
       ex_(std::move(ex)),
       view_(doors_.list, *doors_.seen, std::move(models), options_, name_,
             [this](far_engine where) { return std::make_shared<far_port>(mail_, std::move(where)); }),
-      outbox_(*doors_.cancel_to_release) {}
+      outbox_(*doors_.cancel_to_release),
+      searches_(doors_.memory),
+      questions_(random_numbers()) {}
 
 void far_owner::open_mailbox() {
   options opt;
@@ -70,6 +80,12 @@ core::result<> far_owner::begin() {
     }
     self->outbox_.flush();
   });
+  search_timer_ = time_.make_timer(ex_, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->look_after_searches();
+    self->outbox_.flush();
+  });
   view_.publish();
   const std::pair<std::string, void (far_owner::*)(bus::message&)> all[] = {
       {subjects_.tokens_to(name_), &far_owner::on_tokens},
@@ -87,6 +103,8 @@ void far_owner::stop() {
   ears_.clear();
   timer_.reset();
   room_timer_.reset();
+  search_timer_.reset();
+  for (const auto& n : searches_.names()) end_search(n, job_search::end::nothing);
   mail_.stop();
   while (!jobs_.empty())
     fail(jobs_.begin()->second, core::make_error(core::errc::unavailable, "the gateway has ended"));
@@ -99,23 +117,30 @@ void far_owner::stop() {
 
 void far_owner::on(far_submit& m) {
   m.end->out = &outbox_;
+  const bool may_pause = m.end->pausable.has_value();
+  const auto j = add(std::move(m.job), std::move(m.end), std::move(m.where), may_pause);
+  if (stopped_) return fail(j, core::make_error(core::errc::unavailable, "the gateway has ended"));
+  if (!view_.has(j->where->worker)) return hop(j, std::nullopt);
+  offer(j);
+}
+
+far_owner::job_ptr far_owner::add(core::job job, job_stream::owner_end end, far_engine where,
+                                  bool may_pause) {
   auto j = std::make_shared<far_job>();
-  j->job = std::move(m.job);
+  j->job = std::move(job);
   j->job.constraint.reset();  // the worker compiles it again
   j->job.prompt_ids = {};
   j->received = std::exchange(j->job.spoken, {});
-  j->end = std::move(m.end);
+  j->end = std::move(end);
   j->first_place = j->end->taken_by;
-  j->may_pause = j->end->pausable.has_value();
-  j->where = std::move(m.where);
+  j->may_pause = may_pause;
+  j->where = std::move(where);
   j->since = time_.now();
   while (slots_.contains(next_slot_)) ++next_slot_;
   j->slot = next_slot_++;
   slots_.emplace(j->slot, j);
   jobs_.emplace(j->job.id, j);
-  if (stopped_) return fail(j, core::make_error(core::errc::unavailable, "the gateway has ended"));
-  if (!view_.has(j->where->worker)) return hop(j, std::nullopt);
-  offer(j);
+  return j;
 }
 
 void far_owner::on(far_cancel& m) {

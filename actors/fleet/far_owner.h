@@ -5,6 +5,9 @@
 // asks again for what is missing, repeats a cancel until the job's ending has come, and says what it needs no
 // more.
 //
+// A client may come here whose gateway is gone: the job is looked for in the fleet, and adopted. Where its
+// former gateway lives after all, that one's stream ends with the error `adopted`.
+//
 // A job whose worker is lost goes on at another one behind the tokens that were received. Each offer is an
 // attempt with a number of its own, and news of older attempts are void.
 //
@@ -12,6 +15,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +25,7 @@
 
 #include "actors/bus.h"
 #include "actors/fleet/far_job.h"
+#include "actors/fleet/far_search.h"
 #include "actors/fleet/fleet_view.h"
 #include "actors/fleet/gateway_side.h"
 #include "actors/runtime/ref.h"
@@ -29,6 +34,8 @@
 #include "core/fleet/subjects.h"
 
 namespace weir::actors::fleet {
+
+struct revival;
 
 class far_owner : public std::enable_shared_from_this<far_owner> {
  public:
@@ -40,6 +47,8 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   core::result<> begin();
   // Ends all jobs, and reads nothing any more.
   void stop();
+  // Looks for jobs of other gateways; it may outlive this object.
+  std::shared_ptr<job_finder> finder() const;
   gateway_counts counts() const;
   std::vector<seen_worker> workers() const;
 
@@ -65,6 +74,9 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on(far_submit& m);
   void on(far_cancel& m);
   void on(far_pause& m);
+  void on(far_find& m);
+  void on(far_adopt& m);
+  job_ptr add(core::job job, job_stream::owner_end end, far_engine where, bool may_pause);
 
   // ---- what comes over the bus (far_news.cpp)
   core::result<> listen(std::string subject, void (far_owner::*what)(bus::message&));
@@ -75,6 +87,17 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void take_news(const core::fleet::job_news& n);
   void write_or_wait(const job_ptr& j);
   void ask_again(const std::string& worker, wire_state& w);
+
+  // ---- jobs that other gateways had (far_adopt.cpp)
+  void ask_fleet(const core::fleet::find& f);
+  void look_after_searches();
+  void end_search(const far_searches::name& n, job_search::end how, std::optional<core::error> why = {});
+  void revive(const far_searches::name& n, far_searches::whole what);
+  void not_revived(const far_searches::name& n, const core::error& why);
+  void bring_back(revival& r, const job_search& to, const std::function<void(core::error)>& fails);
+  void claim(const job_ptr& j);
+  void on_claimed(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
+  void on_adopted(const core::fleet::adopted& f);
 
   // ---- where a job runs (far_moves.cpp)
   void offer(const job_ptr& j);
@@ -114,7 +137,9 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   fleet_view view_;
   outbox outbox_;
   std::vector<std::unique_ptr<bus::subscription>> ears_;
-  std::unique_ptr<timekeeper::timer> timer_, room_timer_;
+  std::unique_ptr<timekeeper::timer> timer_, room_timer_, search_timer_;
+  far_searches searches_;
+  const std::function<std::uint64_t()> questions_;  // random numbers
   bool stopped_ = false;
   std::unordered_map<core::job_id, job_ptr, core::job_id_hash> jobs_;
   std::unordered_map<core::job_id, job_ptr, core::job_id_hash> homeless_;  // of jobs_: those without a place

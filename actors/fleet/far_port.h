@@ -3,10 +3,13 @@
 // Thread safety: any thread.
 #pragma once
 
+#include <boost/asio/post.hpp>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "actors/job_finder.h"
 #include "actors/job_stream.h"
 #include "actors/model_place.h"
 #include "actors/runtime/ref.h"
@@ -39,7 +42,46 @@ struct far_pause {
   explicit far_pause(job_stream::owner_end e) : end(std::move(e)) {}
 };
 
-using far_message = std::variant<far_submit, far_cancel, far_pause>;
+// A job that no shard has is to be looked for.
+struct far_find {
+  job_search what;
+  explicit far_find(job_search s) : what(std::move(s)) {}
+};
+// A job that was found has a stream here: it is to be adopted.
+struct far_adopt {
+  core::job job;
+  job_stream::owner_end end;
+  far_engine where;
+  std::uint8_t attempt;
+  bool may_pause;
+  principal for_whom;  // who looked for it
+  far_adopt(core::job j, job_stream::owner_end e, far_engine w, std::uint8_t a, bool pausable, principal who)
+      : job(std::move(j)),
+        end(std::move(e)),
+        where(std::move(w)),
+        attempt(a),
+        may_pause(pausable),
+        for_whom(who) {}
+};
+
+using far_message = std::variant<far_submit, far_cancel, far_pause, far_find, far_adopt>;
+
+// The way to the searches of the gateway's far_owner.
+class far_finder final : public job_finder {
+ public:
+  explicit far_finder(ref<far_message> to) : to_(std::move(to)) {}
+  void find(job_search s) override {
+    const auto told = to_.tell(far_find(s));
+    if (told == sent::ok) return;
+    job_search::answer no;
+    no.how = job_search::end::refused;
+    no.why = core::make_error(core::errc::overloaded, "too many responses are looked for in the fleet now");
+    core::insist([&] { boost::asio::post(s.shard, [done = s.done, no] { done(no); }); });
+  }
+
+ private:
+  const ref<far_message> to_;
+};
 
 // A job is cancelled and paused by its id: wherever it has moved to.
 class far_port final : public engine_port {

@@ -175,6 +175,15 @@ std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) c
   return out;
 }
 
+std::optional<fleet_view::place> fleet_view::place_at(const far_engine& where) const {
+  const auto w = workers_.find(where.worker);
+  if (w == workers_.end()) return std::nullopt;
+  const auto& all = w->second.places;
+  const auto at = std::ranges::find_if(
+      all, [&](const place& p) { return p.where.engine == where.engine && p.where.model == where.model; });
+  return at == all.end() ? std::nullopt : std::optional(*at);
+}
+
 bool fleet_view::leaves(const std::string& name) const {
   const auto at = workers_.find(name);
   return at != workers_.end() && at->second.board.state == wire::worker_state::leaving;

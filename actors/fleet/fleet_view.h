@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class fleet_view {
   };
   // The open places of a model at ready workers.
   std::vector<place> places_of(const std::string& model) const;
+  // That place, whether it is open or not; nullopt: the gateway does not know it.
+  std::optional<place> place_at(const far_engine& where) const;
   bool has(const std::string& worker) const { return workers_.contains(worker); }
 
   bool leaves(const std::string& worker) const;

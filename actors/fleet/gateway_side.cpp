@@ -15,6 +15,8 @@ gateway_side::gateway_side(bus& b, service& s, const timekeeper& time, std::vect
   far_ = std::make_shared<far_owner>(b, doors, time, std::move(models), std::move(o), name_,
                                      thread_->get_executor());
   far_->open_mailbox();
+  finder_ = far_->finder();
+  set_finder_ = doors.set_finder;
 }
 
 gateway_side::~gateway_side() {
@@ -23,7 +25,9 @@ gateway_side::~gateway_side() {
 }
 
 core::result<> gateway_side::start() {
-  return thread_->call([this] { return far_->begin(); });
+  auto begun = thread_->call([this] { return far_->begin(); });
+  if (begun) set_finder_(finder_);
+  return begun;
 }
 
 std::vector<seen_worker> gateway_side::workers() const { return far_->workers(); }

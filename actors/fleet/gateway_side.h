@@ -20,6 +20,7 @@
 
 #include "actors/bus.h"
 #include "actors/fleet/far_model.h"
+#include "actors/job_finder.h"
 #include "actors/service.h"
 #include "actors/timekeeper.h"
 #include "core/clock.h"
@@ -52,6 +53,10 @@ struct gateway_counts {
   std::uint64_t moved = 0;        // jobs that went on with another worker
   std::uint64_t hops = 0;         // jobs that a worker refused, or did not answer for, and another took
   std::uint64_t dead = 0;         // workers that were given up
+  std::uint64_t searches = 0;     // jobs that were looked for in the fleet
+  std::uint64_t crowded = 0;      // searches that were refused, since there are too many
+  std::uint64_t adopted = 0;      // jobs that came from another gateway
+  std::uint64_t given = 0;        // jobs that another gateway has adopted
   std::uint32_t jobs = 0;         // now
 };
 
@@ -88,6 +93,9 @@ class gateway_side {
   const std::string name_;
   std::unique_ptr<side_thread> thread_;
   std::shared_ptr<far_owner> far_;
+  std::shared_ptr<job_finder> finder_;
+  // Of the service, which knows the finder from start() on.
+  std::function<void(std::weak_ptr<job_finder>)> set_finder_;
 };
 
 }  // namespace weir::actors::fleet

@@ -16,6 +16,7 @@
 #include "core/fleet/control_frame.h"
 #include "core/fleet/job_frame.h"
 #include "core/fleet/token_frame.h"
+#include "core/memory/account.h"
 
 namespace weir::actors::fleet {
 
@@ -29,6 +30,14 @@ struct guest {
   std::shared_ptr<job_stream::state_block> block;
   std::shared_ptr<job_stream> stream;  // its destruction cancels the job
 
+  // Of a job that another gateway can go on with: the body of its frame, as it came; else empty.
+  std::string frame;
+  core::memory_hold frame_memory;
+  core::time_point received{};
+  std::string model;
+  std::uint64_t engine = 0;
+  bool left = false;  // its gateway has its ending and dropped it; it has no gateway, and is kept for another
+
   std::uint32_t told = 0;  // tokens of the log that were told
   bool told_end = false;
   bool has_news = false;                  // it waits to be told
@@ -40,6 +49,10 @@ struct guest {
   }
   // How it ended. REQUIRES: over().
   core::ending ending() const;
+  // Tokens of the output so far, those that were spoken included.
+  std::uint32_t tokens() const noexcept { return spoken + stream->log().size(); }
+  // Bytes that it takes once it has ended.
+  std::uint64_t bytes() const noexcept { return frame.size() + stream->log().memory(); }
   // Writes what was not told yet, as far as one entry of a frame takes. False: nothing was left.
   bool tell(core::fleet::token_frame_writer& to);
   // From now on the tokens behind `after` of the output count as not told.

@@ -1,6 +1,7 @@
 #include "actors/fleet/intake.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::actors::fleet {
 
@@ -31,7 +32,8 @@ core::result<> intake::begin() {
       {subjects_.jobs_of(name_), &intake::on_job},
       {subjects_.control_of(name_), &intake::on_control},
       {subjects_.all_pulses(), &intake::on_pulse},
-      {subjects_.hello(), &intake::on_hello}};
+      {subjects_.hello(), &intake::on_hello},
+      {subjects_.finds(), &intake::on_find}};
   for (const auto& [subject, what] : all)
     if (auto fine = listen(subject, what); !fine) return fine;
   tick();
@@ -73,7 +75,10 @@ void intake::on_job(bus::message& m) {
   }
   auto order = wire::read_job(job, time_.now());
   if (!order) return void(++now_.broken);
-  take(std::move(*order), m.answer_to);
+  std::string frame;
+  if (!order->resume.empty()) frame = whole.empty() ? std::string(job) : std::move(whole);
+  order->resume = {};
+  take(std::move(*order), std::move(frame), m.answer_to);
 }
 
 void intake::on_control(bus::message& m) {
@@ -102,41 +107,6 @@ void intake::on(const wire::pause& f, const bus::message&) {
 
 void intake::on(const wire::resume& f, const bus::message&) {
   if (const auto g = find(f.job)) g->stream->resume();
-}
-
-// A job of another gateway is not told to this one.
-void intake::on(const wire::again& f, const bus::message&) {
-  wire::gone unknown{name_, {}};
-  for (const auto& place : f.jobs) {
-    const auto g = find(place.job);
-    if (!g || g->gateway != f.gateway) {
-      unknown.jobs.push_back(place.job);
-      continue;
-    }
-    ++now_.told_again;
-    g->tell_again(place.after);
-    note(g);
-  }
-  if (!unknown.jobs.empty()) bus_.publish(subjects_.answers_to(f.gateway), wire::frame_of(unknown));
-}
-
-void intake::on(const wire::adopt& f, const bus::message& m) {
-  const auto g = find(f.job);
-  auto* const p = g && g->key == f.key ? peer_of(f.gateway) : nullptr;
-  if (!p) return answer(m.answer_to, wire::gone{name_, {f.job}});
-  if (auto* before = peer_of(g->gateway)) before->jobs -= std::min(before->jobs, 1u);
-  ++p->jobs;
-  p->heard = time_.now();
-  g->gateway = f.gateway;
-  g->slot = f.slot;
-  g->tell_again(f.after);
-  answer(m.answer_to, wire::taken{f.job, 0, 0});
-  note(g);
-}
-
-void intake::on(const wire::drop& f, const bus::message&) {
-  for (const auto& n : f.jobs)
-    if (find(n)) forget(n.id);
 }
 
 void intake::on(const wire::probe&, const bus::message& m) {
@@ -177,9 +147,10 @@ std::shared_ptr<guest> intake::find(const job_name& n) const {
 void intake::forget(const core::job_id& id) {
   const auto at = guests_.find(id);
   if (at == guests_.end()) return;
-  if (const auto p = peers_.find(at->second->gateway); p != peers_.end())
-    p->second.jobs -= std::min(p->second.jobs, 1u);
-  at->second->stream->cancel();  // who brings it in may hold it still
+  guest& g = *at->second;
+  lose_peer(g);
+  if (std::exchange(g.left, false)) left_bytes_ -= g.bytes();
+  g.stream->cancel();  // who brings it in may hold it still
   guests_.erase(at);
 }
 

@@ -4,12 +4,15 @@
 // It trusts nothing that comes over the bus: a job is read within bounds, checked as a request is, and
 // admitted by the place's own admission. A newer attempt of a job makes the older one void, and ends it.
 //
-// A gateway without a pulse counts as gone. Its jobs run on for a grace, in which another gateway may adopt
-// them, and are cancelled then.
+// A gateway without a pulse counts as gone. Its jobs run on for a grace, in which another gateway may find
+// and adopt them, and are cancelled then. A job that has ended is kept for a while even where its gateway
+// needs it no more, if another gateway could go on with it (guest::left); such jobs take most_left bytes
+// together.
 //
 // Thread safety: its executor only, which runs one handler at a time; counts() from any thread.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +23,7 @@
 #include "actors/bus.h"
 #include "actors/fleet/guest.h"
 #include "actors/fleet/part_shelf.h"
+#include "actors/fleet/per_second.h"
 #include "actors/fleet/worker_side.h"
 #include "actors/service_doors.h"
 #include "actors/timekeeper.h"
@@ -43,6 +47,7 @@ class intake : public std::enable_shared_from_this<intake> {
 
  private:
   using job_name = core::fleet::job_name;
+  static constexpr std::uint64_t most_left = std::uint64_t{64} << 20;
 
   // A gateway that has jobs here, or had some lately.
   struct peer {
@@ -66,6 +71,7 @@ class intake : public std::enable_shared_from_this<intake> {
   void on_control(bus::message& m);
   void on_pulse(bus::message& m);
   void on_hello(bus::message& m);
+  void on_find(bus::message& m);
   void on(const core::fleet::cancel& f, const bus::message& m);
   void on(const core::fleet::pause& f, const bus::message& m);
   void on(const core::fleet::resume& f, const bus::message& m);
@@ -82,15 +88,20 @@ class intake : public std::enable_shared_from_this<intake> {
   void answer(const std::string& to, const core::fleet::control& what);
 
   // ---- how a job comes in (intake_jobs.cpp)
-  void take(core::fleet::job_order o, const std::string& answer_to);
+  void take(core::fleet::job_order o, std::string frame, const std::string& answer_to);
   core::result<newcomer> admit(core::fleet::job_order& o);
   core::result<> make_room(const core::fleet::job_order& o, newcomer& n);
-  static std::uint64_t bytes_of(const core::job& j);
   void make_ready(const std::shared_ptr<newcomer>& n);
   static core::result<bool> make(newcomer& n, core::turn& at, std::function<void()> again);
   void bring_in(newcomer& n);
   // Ends a job that was admitted, and that no engine has.
   static void give_back(newcomer& n, core::error why);
+
+  // ---- how another gateway gets a job (intake_adopt.cpp)
+  std::shared_ptr<guest> guest_for(const core::fleet::adopt& f) const;
+  void tell_adopted(const std::string& gateway, std::vector<job_name> jobs);
+  void leave(const std::shared_ptr<guest>& g);
+  void lose_peer(guest& g);
 
   // ---- what is told (intake_news.cpp)
   void note(const std::shared_ptr<guest>& g);
@@ -122,6 +133,9 @@ class intake : public std::enable_shared_from_this<intake> {
   std::vector<std::weak_ptr<guest>> news_;
   bool flushing_ = false;  // a flush is on its way
   part_shelf shelf_;
+  std::deque<std::weak_ptr<guest>> left_;  // the oldest first
+  std::uint64_t left_bytes_ = 0;
+  per_second finds_{4096}, found_bytes_{std::uint64_t{64} << 20};
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;
   core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();

@@ -9,7 +9,6 @@
 #include "core/healing.h"
 #include "core/insist.h"
 #include "core/sample/dry.h"
-#include "core/sample/pipeline.h"
 
 namespace weir::actors::fleet {
 
@@ -32,20 +31,28 @@ core::error not_healed() {
 
 }  // namespace
 
-void intake::take(wire::job_order o, const std::string& answer_to) {
+void intake::take(wire::job_order o, std::string frame, const std::string& answer_to) {
   const job_name name{o.job.id, o.attempt};
   if (const auto there = guests_.find(name.id); there != guests_.end()) {
     if (there->second->name.attempt > name.attempt) return;  // it is void
     if (there->second->name == name) return answer(answer_to, wire::taken{name, 0, 0});
     forget(name.id);
   }
-  auto in = admit(o);
+  core::memory_hold for_frame(doors_.memory);
+  const bool has_room = for_frame.resize(frame.size());
+  auto in = has_room ? admit(o) : core::result<newcomer>(no_memory_for_clients());
   if (!in) {
     ++now_.refused;
     return answer(answer_to, wire::refused{name, in.error()});
   }
   ++now_.taken;
   const auto n = std::make_shared<newcomer>(std::move(*in));
+  guest& g = *n->who;
+  g.frame = std::move(frame);
+  g.frame_memory = std::move(for_frame);
+  g.received = time_.now();
+  g.model = o.model;
+  g.engine = o.engine;
   guests_[name.id] = n->who;
   answer(answer_to, wire::taken{name, n->place->admission->waiting(), 0});
   if (needs_making(n->job)) return make_ready(n);
@@ -116,15 +123,6 @@ core::result<> intake::make_room(const wire::job_order& o, newcomer& n) {
     if (alive && g) alive->note(g);
   });
   return {};
-}
-
-// As arrivals of requests are charged.
-std::uint64_t intake::bytes_of(const core::job& j) {
-  const auto& s = j.sampling;
-  return (j.top_logprobs ? logprobs_job_bytes : job_bytes) + j.prompt.bytes() +
-         j.spoken.size() * sizeof(core::token_id) + s.logit_bias.bytes() + s.disallow_tokens.bytes() +
-         s.allowed_token_ids.bytes() + s.bad_words.bytes() + j.stop_token_ids.bytes() + j.stop.bytes() +
-         j.banned.bytes();
 }
 
 // Compiling takes long, and looking through a vocabulary takes a while: the service's pool does both.

@@ -84,8 +84,8 @@ void intake::tick() {
   std::vector<core::job_id> over;
   for (const auto& [id, g] : guests_) {
     const auto p = peers_.find(g->gateway);
-    const bool cut =
-        p == peers_.end() || now - p->second.heard > options_.silent_after + options_.adopt_grace;
+    const bool cut = !g->left && (p == peers_.end() ||
+                                  now - p->second.heard > options_.silent_after + options_.adopt_grace);
     if (cut && !g->ended) ++now_.cut_off;
     if (cut || (g->ended && now - *g->ended > options_.retain)) over.push_back(id);
   }

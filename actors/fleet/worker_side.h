@@ -42,6 +42,9 @@ struct worker_counts {
   std::uint64_t frames = 0;              // of tokens, that were sent
   std::uint64_t told_again = 0;          // jobs whose tokens were asked for again
   std::uint64_t broken = 0;              // frames that were dropped
+  std::uint64_t found = 0;               // jobs that were told to a gateway that asked for them
+  std::uint64_t adopted = 0;             // times that a job got another gateway
+  std::uint64_t silent = 0;              // questions for jobs, and adoptions, that nothing was told of
   std::uint64_t cut_off = 0;             // jobs that were cancelled since their gateway was gone
   std::uint32_t jobs = 0, kept = 0;      // jobs now; ended ones that are kept
 };

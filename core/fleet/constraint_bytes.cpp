@@ -30,13 +30,18 @@ void tool_fields(IO& io, T& t) {
   io(t.enforced);
 }
 
+template <class IO, class List>
+void tools_fields(IO& io, List& all) {
+  io.list(all, most_tools, [&](auto& t) { tool_fields(io, t); });
+}
+
 template <class IO, class T>
 void rule_fields(IO& io, T& r) {
   io(r.format);
   io(r.reasoning.open);
   io(r.reasoning.close);
   io.one_of(r.messages, envelope::recipients);
-  io.list(r.tools.tools, most_tools, [&](auto& t) { tool_fields(io, t); });
+  tools_fields(io, r.tools.tools);
   io.one_of(r.tools.how, tool_wishes::choice::required);
   io(r.tools.parallel);
   io(r.begins_in_reasoning);
@@ -55,6 +60,9 @@ void write_constraint(byte_writer& to, const constraint_text& what) {
   to(r.text.has_value());
   if (r.text) text_fields(to, *r.text);
 }
+
+void write_tools(byte_writer& to, const std::vector<tool_definition>& all) { tools_fields(to, all); }
+void read_tools(byte_reader& from, std::vector<tool_definition>& all) { tools_fields(from, all); }
 
 std::shared_ptr<const constraint_text> read_constraint(byte_reader& from) {
   auto out = std::make_shared<constraint_text>();

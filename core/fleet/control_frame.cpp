@@ -1,5 +1,6 @@
 #include "core/fleet/control_frame.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::core::fleet {
@@ -29,6 +30,25 @@ void member_field(IO& io, T& name) {
 }
 
 template <class IO, class T>
+void found_fields(IO& io, T& f) {
+  io(f.question);
+  member_field(io, f.worker);
+  io(f.model);
+  io(f.engine);
+  io(f.since);
+  io(f.tokens);
+  io(f.ended);
+  io(f.part);
+  io(f.of);
+  if constexpr (IO::writes) {
+    io.text(f.bytes);
+  } else {
+    if (f.of > most_found_parts || f.part >= f.of) return io.fail();
+    io(f.bytes);
+  }
+}
+
+template <class IO, class T>
 void fields(IO& io, T& f) {
   using frame = std::remove_const_t<T>;
   if constexpr (requires { f.job; }) name_fields(io, f.job);
@@ -38,6 +58,11 @@ void fields(IO& io, T& f) {
   } else if constexpr (std::is_same_v<frame, refused>) {
     error_field(io, f.why);
   } else if constexpr (std::is_same_v<frame, gone>) {
+    member_field(io, f.worker);
+    names_fields(io, f.jobs);
+  } else if constexpr (std::is_same_v<frame, found>) {
+    found_fields(io, f);
+  } else if constexpr (std::is_same_v<frame, adopted>) {
     member_field(io, f.worker);
     names_fields(io, f.jobs);
   } else if constexpr (std::is_same_v<frame, cancel>) {
@@ -50,6 +75,11 @@ void fields(IO& io, T& f) {
       name_fields(io, p.job);
       io(p.after);
     });
+  } else if constexpr (std::is_same_v<frame, find>) {
+    io(f.id);
+    io(f.key);
+    io(f.question);
+    member_field(io, f.gateway);
   } else if constexpr (std::is_same_v<frame, adopt>) {
     io(f.key);
     member_field(io, f.gateway);
@@ -103,6 +133,23 @@ std::string frame_of(const control& c) {
         return out;
       },
       c);
+}
+
+std::vector<std::string> found_frames(const found& head, std::string_view job, std::size_t longest) {
+  found f = head;
+  f.bytes.clear();
+  constexpr std::size_t lengths = 16;  // of the varints that depend on the parts
+  const std::size_t taken = frame_of(f).size() + lengths;
+  const std::size_t each = longest - std::min(longest - 1, taken);
+  const std::size_t parts = std::max<std::size_t>(1, (job.size() + each - 1) / each);
+  std::vector<std::string> out;
+  if (parts > most_found_parts) return out;
+  f.of = static_cast<std::uint32_t>(parts);
+  for (; f.part < f.of; ++f.part) {
+    f.bytes = job.substr(f.part * each, each);
+    out.push_back(frame_of(f));
+  }
+  return out;
 }
 
 std::optional<control> read_control(std::string_view frame) {

@@ -52,6 +52,26 @@ struct gone {
   std::vector<job_name> jobs;
 };
 
+// The answer to `find`: the job as it was sent to the worker, in one or several parts, and how it stands.
+struct found {
+  static constexpr auto kind = frame_kind::found;
+  job_name job;
+  std::uint64_t question = 0;  // as in the frame that asked
+  std::string worker, model;
+  std::uint64_t engine = 0;  // the worker's number of the engine that runs it
+  duration since{};          // since the worker received it
+  std::uint32_t tokens = 0;  // of the output so far, those that were spoken included
+  bool ended = false;
+  std::uint32_t part = 0, of = 1;  // part < of <= most_found_parts
+  std::string bytes;               // of the body of the job's frame
+};
+// Another gateway has adopted these jobs: this one hears no more of them.
+struct adopted {
+  static constexpr auto kind = frame_kind::adopted;
+  std::string worker;
+  std::vector<job_name> jobs;
+};
+
 // ---- from a gateway
 
 struct cancel {
@@ -78,7 +98,17 @@ struct again {
   std::string gateway;
   std::vector<place> jobs;
 };
-// A gateway takes over a job whose own gateway is gone. `key`: as job::key, and must be equal.
+// Which worker has this job? Only the one that has it under the same key answers, with `found`.
+struct find {
+  static constexpr auto kind = frame_kind::find;
+  job_id id;
+  std::uint64_t key = 0;       // as job::key: a part of the key's hash, never the key
+  std::uint64_t question = 0;  // a random number, by which an answer is known
+  std::string gateway;         // that asks
+};
+// A gateway takes over a job that another gateway has, or had. `key`: as job::key, and must be equal. `job`
+// may name an older attempt. The worker gives the job the next number of an attempt, so that what the former
+// gateway says of it is void, and answers with `taken` and that number. Then it tells what follows `after`.
 struct adopt {
   static constexpr auto kind = frame_kind::adopt;
   job_name job;
@@ -112,12 +142,17 @@ struct undrain {
   static constexpr auto kind = frame_kind::undrain;
 };
 
-using control = std::variant<taken, refused, gone, cancel, pause, resume, again, adopt, drop, probe, pulse,
-                             drain, undrain>;
+using control = std::variant<taken, refused, gone, found, adopted, cancel, pause, resume, again, find, adopt,
+                             drop, probe, pulse, drain, undrain>;
 
 std::string frame_of(const control& c);
 // nullopt: no control frame, or one that is cut or has a value that it may not have.
 std::optional<control> read_control(std::string_view frame);
+
+// The frames of an answer whose job has these bytes: `head` without part, of and bytes; at most `longest`
+// bytes each. Empty: they would be more than most_found_parts, which is more than a job's own frames take.
+inline constexpr std::uint32_t most_found_parts = 20;
+std::vector<std::string> found_frames(const found& head, std::string_view job, std::size_t longest);
 
 // An error as part of a frame; at most longest_message bytes of its message travel.
 inline constexpr std::size_t longest_message = 1024;

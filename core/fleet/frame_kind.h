@@ -32,7 +32,10 @@ enum class frame_kind : std::uint8_t {
   pulse,     // a gateway lives
   drain,     // an operator wants a worker to take no new jobs, and to be free in time
   undrain,   // and to take jobs again
-  last = undrain
+  find,      // a gateway asks all workers for a job whose own gateway may be gone
+  found,     // the job as it was sent, or a part of it, and how it stands
+  adopted,   // another gateway has adopted these jobs
+  last = adopted
 };
 
 // Begins a frame.

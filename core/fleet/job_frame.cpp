@@ -92,6 +92,7 @@ void write_body(byte_writer& to, const job_order& o, time_point now) {
   to.text(sampling);
   write_tokens(to, j.prompt);
   write_tokens(to, j.spoken);
+  to(o.resume);  // earlier builds neither write nor read it
 }
 
 result<stop_strings> read_strings(byte_reader& from, std::size_t most, std::size_t most_bytes) {
@@ -204,7 +205,8 @@ result<job_order> read_job(std::string_view body, time_point now) {
   if (auto ok = read_rules(from, o.job); !ok) return ok.error();
   o.job.prompt = read_tokens(from);
   o.job.spoken = read_tokens(from);
-  if (from.failed()) return cut();
+  if (!from.at_end()) from(o.resume);
+  if (from.failed() || o.resume.size() > longest_resume) return cut();
   if (auto ok = check(o); !ok) return ok.error();
   return o;
 }

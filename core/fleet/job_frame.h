@@ -33,7 +33,11 @@ struct job_order {
   // Has constraint_source where it has a constraint, healing::token alone and dry_breakers::texts alone. It
   // has neither prompt_ids, constraint nor sink.
   core::job job;
+  // What another gateway needs to go on for the job's client (resume_part.h), at most longest_resume bytes. A
+  // worker keeps it and does not read it. Empty: no other gateway can.
+  std::string resume;
 };
+inline constexpr std::size_t longest_resume = std::size_t{256} << 10;
 
 // Most bytes of a frame, which is a message of its own.
 inline constexpr std::size_t longest_job_frame = std::size_t{512} << 10;

@@ -4,9 +4,10 @@
 //   weir.1.CELL.o.WORKER.ctl   gateway -> worker: cancel, pause, resume, again, adopt, drop, probe
 //                              operator -> worker: drain, undrain, probe
 //   weir.1.CELL.g.GATEWAY.tok  worker -> gateway: tokens and endings
-//   weir.1.CELL.g.GATEWAY.ctl  worker -> gateway: gone
+//   weir.1.CELL.g.GATEWAY.ctl  worker -> gateway: gone, found, adopted
 //   weir.1.CELL.board.WORKER   worker -> all gateways: what the worker has
 //   weir.1.CELL.pulse.GATEWAY  gateway -> all workers: the gateway lives
+//   weir.1.CELL.find           gateway -> all workers: who has this job?
 //   weir.1.CELL.hello          any -> all workers: publish your boards now
 //
 // Thread safety: pure functions.
@@ -41,6 +42,7 @@ class subjects {
   std::string pulse_of(std::string_view gateway) const { return fmt::format("{}pulse.{}", base_, gateway); }
   std::string all_boards() const { return base_ + "board.*"; }
   std::string all_pulses() const { return base_ + "pulse.*"; }
+  std::string finds() const { return base_ + "find"; }
   std::string hello() const { return base_ + "hello"; }
 
  private:

@@ -76,6 +76,12 @@ boost::system::result<bearer, token_fault> known_bearers::judge(std::string_view
   return bearer{{key->identity, user_of_sub(key->identity, claims->sub, secret_)}, std::move(*claims), key};
 }
 
+actors::job_accounts known_bearers::accounts_of(std::uint64_t key) const {
+  const auto known = look();
+  const auto at = std::ranges::find_if(known->keys, [&](const auto& k) { return k->identity == key; });
+  return at == known->keys.end() ? actors::job_accounts() : (*at)->accounts();
+}
+
 std::string known_bearers::issue(std::uint64_t key, token_claims claims) const {
   claims.key_alias = alias_of_key(key, secret_);
   if (claims.sub.empty()) claims.sub = encode_base64url(random_secret(16));

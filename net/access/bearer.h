@@ -60,6 +60,8 @@ class known_bearers {
   // The bearer of a key or a token. Where no key is needed, every text gives the same bearer. `now_ms`: Unix
   // time in ms.
   boost::system::result<bearer, token_fault> judge(std::string_view text, std::int64_t now_ms) const;
+  // The accounts of a known key; empty where there is none of this identity.
+  actors::job_accounts accounts_of(std::uint64_t key) const;
   // The text of a token with these claims under `key`, the identity of a known key. An empty sub becomes a
   // random one.
   std::string issue(std::uint64_t key, token_claims claims) const;

@@ -5,12 +5,11 @@
 #include <type_traits>
 #include <variant>
 
+#include "net/http/answer_encoders.h"
 #include "net/http/event_cursor.h"
 #include "net/http/http_session.h"
-#include "net/http/kept_answer.h"
-#include "net/http/response_encoder.h"
-#include "net/protocol/anthropic.h"
 #include "net/request_record.h"
+#include "net/resumed_job.h"
 #include "net/submit.h"
 
 namespace weir::net {
@@ -19,21 +18,6 @@ namespace asio = boost::asio;
 using phase = actors::job_stream::phase;
 
 namespace {
-
-std::int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
-
-// Logprobs of the tokens `from` to `to` - 1; nullopt: the client did not ask for them. `characters`: number
-// of characters of text before these tokens.
-std::optional<logprobs_part> logprobs_of(const actors::token_log& log, const core::tokenizer* of_model,
-                                         std::uint32_t from, std::uint32_t to, std::uint64_t characters) {
-  if (!log.has_logprobs() || !of_model) return std::nullopt;
-  return logprobs_part{&log, of_model, from, to, characters};
-}
 
 // The end of the piece of news that begins at token `from`: bounded in text, ids and logprobs, so that no
 // event keeps the shard for long.
@@ -53,126 +37,11 @@ std::string_view take_piece(std::string_view& text) {
 
 }  // namespace
 
-// Encodes answers for OpenAI's routes. The encoder of every dialect has these members, and its events have
-// those of openai::event_writer.
-struct openai_encoder {
-  openai::dialect dialect;
-  std::vector<std::string_view> reasoning;  // as in openai::answer_head
-  bool with_ids;                            // events have token ids
-  bool include_usage;
-  bool prompt_logprobs, prompt_alone;   // as in openai::parsed_request
-  std::optional<std::uint32_t> scores;  // likeliest tokens beside each of the prompt's, with `echo`
-  std::uint32_t n;                      // choices of each prompt
-  std::int64_t created_s = unix_seconds();
-  std::string model;  // named by the client; for an answer that was cancelled before a model took it
-  std::vector<core::grammar::warning> ignored;
-
-  openai_encoder(openai::dialect d, const openai::parsed_request& p, std::string_view reasoning_fields)
-      : dialect(d),
-        reasoning(*openai::reasoning_fields(reasoning_fields)),
-        with_ids(p.return_token_ids),
-        include_usage(p.include_usage),
-        prompt_logprobs(p.prompt_logprobs),
-        prompt_alone(p.prompt_alone),
-        n(p.n),
-        model(p.request.model),
-        ignored(p.all_warnings()) {
-    if (p.request.echo && p.request.top_logprobs)
-      scores = static_cast<std::uint32_t>(std::max(*p.request.top_logprobs, std::int64_t{0}));
-  }
-
-  openai::answer_head head_of(const admitted_job& first) const {
-    openai::answer_head head;
-    head.id = openai::id_of(dialect, first.id);
-    head.created_s = created_s;
-    head.model = first.model.empty() ? model : first.model;
-    head.fingerprint = first.fingerprint;
-    head.reasoning = reasoning;
-    head.warnings = ignored;
-    head.warnings.insert(head.warnings.end(), first.warnings.begin(), first.warnings.end());
-    return head;
-  }
-  reply whole(const jobs& all) const {
-    std::vector<openai::choice> choices;
-    for (const auto& job : all) {
-      openai::choice& c = choices.emplace_back();
-      c = {.log = &job->log(),
-           .how = job->ended(),
-           .with_ids = with_ids,
-           .prompt = job->prompt_text(),
-           .prompt_alone = prompt_alone,
-           .logprobs =
-               logprobs_of(job->log(), job->tokenizer().get(), 0, prompt_alone ? 0 : job->published(), 0),
-           .tokenizer = job->tokenizer().get(),
-           .prompt_logprobs = prompt_logprobs};
-      if (prompt_alone) show_prompt_alone(c.how);
-      if (c.logprobs && scores && c.how.prompt_logprobs)
-        c.scored =
-            scored_prompt{job->first_prompt_token(), *c.how.prompt_logprobs, *scores, job->prompt_text()};
-    }
-    reply r;
-    const auto head = head_of(admitted_job::of(*all.front()));
-    r.source = std::make_shared<body_parts>(openai::response_body(dialect, head, choices, n));
-    return r;
-  }
-  static void show_prompt_alone(actors::outcome& how) {
-    how.output_tokens = 0;
-    if (how.reason == core::finish_reason::stop) how.reason = core::finish_reason::length;
-  }
-  openai::event_writer events(const admitted_job& first) const {
-    return openai::event_writer(dialect, head_of(first), include_usage, n);
-  }
-};
-
-// Encodes answers for /v1/messages.
-struct anthropic_encoder {
-  static constexpr bool with_ids = false;
-  anthropic::limits asked;
-  std::string model;  // named by the client; for a job that was cancelled before a model took it
-  std::string request_id;
-  std::vector<core::grammar::warning> ignored;
-
-  anthropic::identity identity_of(const admitted_job& job) const {
-    anthropic::identity who{anthropic::message_id(job.id), job.model.empty() ? model : job.model, request_id,
-                            ignored};
-    who.warnings.insert(who.warnings.end(), job.warnings.begin(), job.warnings.end());
-    return who;
-  }
-  reply whole(const jobs& all) const {
-    const actors::job_stream& job = *all.front();
-    reply r;
-    const auto who = identity_of(admitted_job::of(job));
-    r.source = std::make_shared<body_parts>(anthropic::response_body(who, job.log(), job.ended(), asked));
-    return r;
-  }
-  anthropic::event_writer events(const admitted_job& first) const {
-    return anthropic::event_writer(identity_of(first), first.prompt_tokens, asked);
-  }
-};
-
-struct kept_answer {
-  std::variant<openai_encoder, anthropic_encoder, responses_encoder> encoder;
-  std::vector<core::job_id> jobs;
-};
-
-std::span<const core::job_id> jobs_of(const kept_answer& a) { return a.jobs; }
-
-terms_ptr terms_of(const kept_answer& a) {
-  const auto* of = std::get_if<responses_encoder>(&a.encoder);
-  return of ? of->terms : nullptr;
-}
-
-std::shared_ptr<const kept_answer> kept_answer_of(terms_ptr terms, const core::job_id& job) {
-  responses_encoder encoder;
-  encoder.terms = std::move(terms);
-  return std::make_shared<kept_answer>(kept_answer{std::move(encoder), {job}});
-}
-
 namespace {
 
 // The error with which the request is answered: that of the first job that was refused or has failed.
 // nullopt: there is none.
-std::optional<core::error> failure_of(const jobs& all) {
+std::optional<core::error> failure_of(const job_streams& all) {
   for (const auto& job : all) {
     if (job->state() == phase::refused) return job->refusal();
     if (job->state() == phase::done && job->ended().fault) return job->ended().fault;
@@ -187,12 +56,12 @@ std::optional<core::error> failure_of(std::span<const answer_choice> all) {
   return std::nullopt;
 }
 
-bool waits_for_model(const jobs& all) {
+bool waits_for_model(const job_streams& all) {
   return std::ranges::any_of(
       all, [](const auto& job) { return job->state() == phase::pending && !job->awaited_model().empty(); });
 }
 
-void cancel(const jobs& all) {
+void cancel(const job_streams& all) {
   for (const auto& job : all) job->cancel();
 }
 
@@ -221,6 +90,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, std::string body
   const openai_encoder encoder(d, *parsed, l.reasoning_field);
   const answer_wishes how{parsed->stream, parsed->outlives};
   const bool chat = d == openai::dialect::chat;
+  if (how.outlives) make_resumable(hub_, parsed->request, encoder);
   submitted all =
       submit(std::move(parsed->request), parsed->n, chat ? "/v1/chat/completions" : "/v1/completions");
   done_with(hub_.server().service, std::move(read));
@@ -243,6 +113,7 @@ asio::awaitable<bool> http_session::complete_message(std::string body) {
   const anthropic_encoder encoder{
       {*asked.max_tokens, asked.stop}, asked.model, form_.request_id, parsed->all_warnings()};
   const answer_wishes how{parsed->stream, parsed->outlives};
+  if (how.outlives) make_resumable(hub_, parsed->request, encoder);
   submitted all = submit(std::move(parsed->request), 1, "/v1/messages");
   done_with(hub_.server().service, std::move(read));
   co_return co_await answer_with(encoder, std::move(all), how);

@@ -38,7 +38,10 @@ said_cursor cursor_in(const http_header& h) {
 
 unsigned status_of(const follow_refusal& no) {
   if (no.code == bad_cursor.code) return 400;
-  return no.code == no_such_answer.code || no.code == expired_answer.code ? 404 : 429;
+  if (no.code == unreachable_fleet_code) return 503;
+  const bool gone =
+      no.code == no_such_answer.code || no.code == expired_answer.code || no.code == not_resumable_code;
+  return gone ? 404 : 429;
 }
 
 bool is_waited_for(const std::shared_ptr<followed_job>& job) { return !job->refused() && !job->admitted(); }

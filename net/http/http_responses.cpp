@@ -13,6 +13,7 @@
 #include "net/protocol/answer_id.h"
 #include "net/protocol/json.h"
 #include "net/response_intake.h"
+#include "net/resumed_job.h"
 
 namespace weir::net {
 
@@ -49,7 +50,14 @@ core::result<item_page> page_in(std::string_view target) {
   return page;
 }
 
-bool is_crowded(const followed_job& job) { return job.refused() && job.refused()->code == crowded_job.code; }
+// A refusal of a job that may be there; nullopt: there is none. The text lives as long as the job.
+std::optional<reply> refusal_of(const followed_job& job) {
+  if (!job.refused() || job.refused()->code == no_such_job.code || job.refused()->code == "resume_expired")
+    return std::nullopt;
+  const auto& no = *job.refused();
+  const unsigned status = no.code == unreachable_fleet_code ? 503 : no.code == not_resumable_code ? 404 : 429;
+  return error_reply(status, no.code, no.message);
+}
 
 bool has_ended(const followed_job& job) { return job.begun()->status != "in_progress"; }
 
@@ -107,6 +115,7 @@ asio::awaitable<bool> http_session::complete_response(std::string body) {
   responses_encoder encoder;
   encoder.terms = std::move(*terms);
   const answer_wishes how{asked.stream, asked.outlives, asked.background};
+  if (how.outlives) make_resumable(hub_, asked.request, encoder);
   submitted all = submit(std::move(asked.request), 1, "/v1/responses");
   done_with(hub_.server().service, std::move(read));
   co_return co_await answer_with(encoder, std::move(all), how);
@@ -227,9 +236,8 @@ asio::awaitable<bool> http_session::follow_response(std::string id, std::string 
   stored_ptr stored;
   if (!is_response || ended) stored = co_await find_stored(hub_, id, from_.who);
   if (client_gone()) co_return false;
-  if (is_crowded(*job)) {
-    no = error_reply(429, crowded_job.code, crowded_job.message);
-  } else if (stored && (!is_response || job->refused()))
+  if (!stored) no = refusal_of(*job);
+  if (stored && (!is_response || job->refused()))
     no = error_reply(404, "resume_expired",
                      "the events of this response are no longer kept: read it without stream");
   if (!no && !stored && (!is_response || ended || job->refused())) no = no_such_response(id);

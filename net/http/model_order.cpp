@@ -140,6 +140,7 @@ std::string_view order_code_of(errc code) {
       return "unavailable";
     case errc::prompt_too_long:
     case errc::internal:
+    case errc::adopted:
       break;
   }
   return "internal";

@@ -42,6 +42,7 @@ unsigned status_of(core::errc code) {
       return 404;
     case core::errc::busy:
     case core::errc::already_there:
+    case core::errc::adopted:
       return 409;
     case core::errc::overloaded:
       return 429;

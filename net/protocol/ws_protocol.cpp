@@ -338,6 +338,8 @@ std::string_view code_of(core::errc code) {
       return "busy";
     case core::errc::already_there:
       return "already_there";
+    case core::errc::adopted:
+      return "adopted";
     case core::errc::bad_file:
     case core::errc::internal:
       break;

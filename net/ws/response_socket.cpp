@@ -19,6 +19,7 @@
 #include "net/request_record.h"
 #include "net/response_intake.h"
 #include "net/response_terms.h"
+#include "net/resumed_job.h"
 #include "net/sent_text.h"
 #include "net/submit.h"
 #include "net/wake.h"
@@ -342,6 +343,9 @@ asio::awaitable<void> session::run_job(actors::request asked, terms_ptr terms, b
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto alive = news.lock()) alive->notify();
   };
+  responses_encoder encoder;
+  encoder.terms = terms;
+  if (outlives) make_resumable(hub_, asked, encoder);
   auto begun =
       submit_as(hub_.server().service, how_.from, std::move(asked), 1, hub_.executor(), std::move(wake_up));
   if (!begun) {

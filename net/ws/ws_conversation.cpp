@@ -12,6 +12,7 @@
 #include "net/protocol/constraint_fields.h"
 #include "net/random_hex.h"
 #include "net/request_record.h"
+#include "net/resumed_job.h"
 
 namespace weir::net {
 namespace {
@@ -138,16 +139,17 @@ void ws_conversation::on(ws::response_create& m) {
   if (!judge_token(m.id, m.request)) return;
   const bool pause_on_lag = m.request.may_pause;
   m.request.witness = begin_record(hub_.server_ptr(), how_.from, ws_route, how_.request_id);
-  auto begun =
-      submit_as(hub_.server().service, how_.from, std::move(m.request), 1, hub_.executor(), session_.news());
-  if (!begun) return refuse(m.id, begun.error());
   kept_job job;
-  job.stream = std::move(begun->front());
-  job.owner = how_.from.who;
   job.as_created = m.how.over({});
   job.metadata = std::move(m.metadata);
   job.cancel_when_left = m.cancel_on_disconnect;
   job.pause_on_lag = pause_on_lag;
+  if (!job.cancel_when_left) make_resumable(hub_, m.request, job);
+  auto begun =
+      submit_as(hub_.server().service, how_.from, std::move(m.request), 1, hub_.executor(), session_.news());
+  if (!begun) return refuse(m.id, begun.error());
+  job.stream = std::move(begun->front());
+  job.owner = how_.from.who;
   auto follower = hub_.jobs().keep(std::move(job));
   frames_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(follower)));
 }

@@ -12,6 +12,8 @@
 namespace weir::tests::fleet_days_test {
 namespace {
 
+using std::chrono::seconds;
+
 struct asked_job {
   std::shared_ptr<job_stream> stream;
   std::uint64_t seed = 0;
@@ -19,17 +21,23 @@ struct asked_job {
   std::string stop;  // empty: none
   bool cancelled = false;
   unsigned ends = 0;  // times that it went over
+  std::size_t home = 0;    // index of its gateway
+  bool handed = false;     // another gateway may have adopted it
+  bool abandoned = false;  // its gateway was killed
 };
 
 struct tally {
   unsigned jobs = 0, whole = 0, cancelled = 0, failed = 0, refused = 0;
+  unsigned resumed = 0, not_found = 0, not_resumable = 0, handed = 0;
   std::uint64_t moved = 0, hops = 0, again = 0, frames_void = 0, dead = 0, told_again = 0;
 };
 
 // One day: what happens is a function of its seed.
 class fleet_day {
  public:
-  explicit fleet_day(std::uint64_t seed) : seed_(seed), t_(seed, "rate=50,prefill=20000", manners()) {
+  // `calm`: nothing befalls the fleet but resumes.
+  explicit fleet_day(std::uint64_t seed, bool calm = false)
+      : seed_(seed), calm_(calm), t_(seed, "rate=50,prefill=20000", calm ? net_manners() : manners()) {
     for (int i = 0; i < 5; ++i) t_.add_worker(worker_manners());
     for (int i = 0; i < 3; ++i) t_.add_gateway();
     t_.wait(std::chrono::milliseconds(600));
@@ -37,16 +45,18 @@ class fleet_day {
 
   void live(tally& sum) {
     for (int i = 0; i < 24; ++i) plan_job();
-    for (int i = 0; i < 5; ++i) plan_trouble();
-    if (seed_ % 3 == 1) plan_rest();
+    for (int i = 0; i < 5 && !calm_; ++i) plan_trouble();
+    if (seed_ % 3 == 1 && !calm_) plan_rest();
+    if (seed_ % 4 == 2) plan_resumes();
+    if (seed_ % 4 == 3) after(seconds(2) + within(seconds(5)), [this] { kill_gateway(); });
     REQUIRE(t_.here.run([&] { return planned_ == 0; }, std::chrono::minutes(5)));
-    REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, [](const auto& j) { return j->ends > 0; }); },
-                        std::chrono::minutes(5)));
+    REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, is_settled); }, std::chrono::minutes(5)));
     t_.wait(std::chrono::seconds(20));  // the ends of graces, and of what is kept
     judge(sum);
   }
 
  private:
+  static bool is_settled(const std::shared_ptr<asked_job>& j) { return j->ends > 0 || j->abandoned; }
   static net_manners manners() { return {.loss = 0.01, .twice = 0.005}; }
   static fleet::worker_options worker_manners() {
     fleet::worker_options o;
@@ -70,7 +80,7 @@ class fleet_day {
   void plan_job() {
     const auto at = within(std::chrono::seconds(8));
     after(at, [this] {
-      auto& g = t_.gateways[below(t_.gateways.size())];
+      const auto g = some_gateway();
       auto r = ask("hello world", static_cast<std::int64_t>(5 + below(200)), below(1u << 30));
       if (below(4) == 0) r.top_logprobs = static_cast<std::int64_t>(below(4));
       if (below(5) == 0) {  // a word that the answer has
@@ -81,24 +91,91 @@ class fleet_day {
     });
   }
 
-  void submit(fleet_town::gateway& g, actors::request r, std::uint32_t choices) {
+  std::size_t some_gateway() {
+    const auto g = below(t_.gateways.size());
+    return g == killed_ ? (g + 1) % t_.gateways.size() : g;
+  }
+
+  void submit(std::size_t g, actors::request r, std::uint32_t choices) {
+    r.resumable = std::make_shared<const std::string>("client");
     const auto base = asked_job{nullptr,
                                 *r.sampling.seed,
                                 static_cast<std::uint32_t>(*r.max_tokens),
                                 r.stop.empty() ? std::string() : r.stop.front(),
                                 below(8) == 0,
-                                0};
-    auto streams = g.service->submit(std::move(r), choices, t_.here.get_executor(), [] {});
+                                0,
+                                g};
+    auto streams = t_.gateways[g].service->submit(std::move(r), choices, t_.here.get_executor(), [] {});
     for (auto& s : streams) {
-      jobs_.push_back(std::make_shared<asked_job>(base));
-      auto& j = *jobs_.back();
-      j.stream = std::move(s);
-      j.stream->follow([job = std::weak_ptr(jobs_.back())] {
-        const auto j = job.lock();
-        if (j && fleet_town::over(j->stream)) ++j->ends;
-      });
+      auto& j = keep(base, std::move(s));
       if (j.cancelled) after(within(std::chrono::seconds(3)), [s = j.stream] { s->cancel(); });
     }
+  }
+
+  asked_job& keep(const asked_job& base, std::shared_ptr<job_stream> s) {
+    jobs_.push_back(std::make_shared<asked_job>(base));
+    auto& j = *jobs_.back();
+    j.stream = std::move(s);
+    j.stream->follow([job = std::weak_ptr(jobs_.back())] {
+      const auto j = job.lock();
+      if (j && fleet_town::over(j->stream)) ++j->ends;
+    });
+    return j;
+  }
+
+  // Clients come to another gateway, whose first one lives.
+  void plan_resumes() {
+    for (int i = 0; i < 8; ++i)
+      after(seconds(1) + within(seconds(8)), [this] {
+        if (jobs_.empty()) return;
+        const auto j = jobs_[below(jobs_.size())];
+        if (fleet_town::over(j->stream) || j->handed) return;
+        j->handed = true;
+        resume(j, 1);
+      });
+  }
+
+  // A gateway is killed, and its clients come to the others.
+  void kill_gateway() {
+    killed_ = below(t_.gateways.size());
+    t_.gateways[killed_].bus->kill();
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const auto j = jobs_[i];
+      if (j->home != killed_ || fleet_town::over(j->stream)) continue;
+      j->abandoned = true;
+      if (j->stream->state() == phase::running) after(within(seconds(2)), [this, j] { resume(j, 3); });
+    }
+  }
+
+  // A client asks once more where nothing was found: a question and its answer may be lost.
+  void resume(const std::shared_ptr<asked_job>& j, int tries) {
+    auto to = some_gateway();
+    if (to == j->home) to = (to + 1) % t_.gateways.size();
+    if (to == killed_) to = (to + 1) % t_.gateways.size();
+    if (to == j->home) return;
+    ++planned_;
+    actors::job_search s{
+        j->stream->id(), {}, {}, t_.here.get_executor(), [this, j, tries, to](actors::job_search::answer a) {
+          --planned_;
+          take(j, tries, to, a);
+        }};
+    t_.gateways[to].service->find_elsewhere(std::move(s));
+  }
+
+  void take(const std::shared_ptr<asked_job>& j, int tries, std::size_t to, actors::job_search::answer& a) {
+    using end = actors::job_search::end;
+    if (a.how == end::refused && a.why->code == core::errc::not_supported) return void(++not_resumable_);
+    if (a.how != end::found) {
+      if (tries > 1) return after(seconds(1), [this, j, tries] { resume(j, tries - 1); });
+      return void(++not_found_);
+    }
+    ++resumed_;
+    CHECK(a.job->client.empty() == (a.job->choices.empty()));
+    auto base = *j;
+    base.home = to;
+    base.ends = 0;
+    base.handed = base.abandoned = false;
+    keep(base, a.job->stream);
   }
 
   void plan_trouble() {
@@ -114,7 +191,7 @@ class fleet_day {
         after(at, [this] { cut(*some_worker().bus); });
         break;
       case 3:
-        after(at, [this] { cut(*t_.gateways[below(3)].bus); });
+        after(at, [this] { cut(*t_.gateways[some_gateway()].bus); });
         break;
       case 4:
         after(at, [this] { drain(); });
@@ -158,8 +235,12 @@ class fleet_day {
   void add_one() { t_.add_worker_later(worker_manners()); }
 
   void judge(tally& sum) {
-    for (const auto& j : jobs_) judge(*j, sum);
-    for (const auto& g : t_.gateways) {
+    for (const auto& j : jobs_)
+      if (!j->abandoned) judge(*j, sum);
+    sum.resumed += resumed_, sum.not_found += not_found_, sum.not_resumable += not_resumable_;
+    for (std::size_t i = 0; i < t_.gateways.size(); ++i) {
+      if (i == killed_) continue;
+      const auto& g = t_.gateways[i];
       const auto c = g.side->counts();
       CHECK(c.jobs == 0);
       sum.moved += c.moved, sum.hops += c.hops, sum.again += c.asked_again, sum.frames_void += c.void_news;
@@ -216,8 +297,9 @@ class fleet_day {
         CHECK(j.cancelled);
         break;
       case core::finish_reason::error: {
-        ++sum.failed;
         REQUIRE(out.fault.has_value());
+        if (j.handed && out.fault->code == core::errc::adopted) return void(++sum.handed);
+        ++sum.failed;
         CAPTURE(out.fault->message);
         CHECK(is_expected(*out.fault));
         break;
@@ -232,10 +314,12 @@ class fleet_day {
   }
 
   const std::uint64_t seed_;
+  const bool calm_;
   fleet_town t_;
   const std::unique_ptr<loop_net::endpoint> operator_ = t_.net->join();
   std::vector<std::shared_ptr<asked_job>> jobs_;
-  unsigned planned_ = 0;
+  unsigned planned_ = 0, resumed_ = 0, not_found_ = 0, not_resumable_ = 0;
+  std::size_t killed_ = SIZE_MAX;  // index of the gateway that was killed
 };
 
 void live_days(unsigned days, std::uint64_t first) {
@@ -247,17 +331,35 @@ void live_days(unsigned days, std::uint64_t first) {
     day.live(sum);
   }
   CAPTURE(sum.jobs, sum.whole, sum.cancelled, sum.failed, sum.refused, sum.moved, sum.hops, sum.again,
-          sum.frames_void, sum.dead, sum.told_again);
+          sum.frames_void, sum.dead, sum.told_again, sum.resumed, sum.not_found, sum.not_resumable,
+          sum.handed);
   CHECK(sum.whole >= sum.jobs * 3 / 4);
   CHECK((sum.failed + sum.refused) * 50 <= sum.jobs);
   CHECK(sum.moved >= days / 4);
   CHECK(sum.again >= days / 4);
+  CHECK(sum.resumed >= days / 2);
+  CHECK(sum.handed >= days / 16);
+  CHECK(sum.not_found * 4 <= sum.resumed);
 }
 
 }  // namespace
 
 TEST_CASE("whatever befalls a fleet, each job gives the text of its seed and ends once") {
   live_days(rounds(200), 1000);
+}
+
+TEST_CASE("on days without other trouble every resume finds its job") {
+  tally sum;
+  for (unsigned n = 0; n < rounds(60); ++n) {
+    const auto seed = drawn_seed(5000 + n);
+    INFO("seed " << seed);
+    fleet_day day(seed, true);
+    day.live(sum);
+  }
+  CAPTURE(sum.resumed, sum.not_found, sum.handed);
+  CHECK(sum.not_found == 0);
+  CHECK(sum.failed + sum.refused == 0);
+  CHECK(sum.resumed >= rounds(60) / 2);
 }
 
 // The ending of a job was lost, and so was the question for it.

@@ -1,5 +1,6 @@
 // A gateway and a worker on threads of their own, in real time: what is made is destroyed in every order.
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "actors/fleet/far_model.h"
 #include "actors/fleet/gateway_side.h"
@@ -60,6 +61,32 @@ TEST_CASE("jobs of a gateway run in a worker, each on threads of its own") {
   gateway.run_until([&] { return drained; });
   gateway.side.reset();
   worker.side.reset();
+}
+
+TEST_CASE("a job goes on at another gateway, each process on threads of its own") {
+  prompt_bus bus;
+  back worker(bus);
+  front first(bus), second(bus);
+  first.await_model();
+  second.await_model();
+  auto r = ask("hello", 20'000, 3);
+  r.resumable = std::make_shared<const std::string>("client");
+  const auto s = first.submit(r);
+  first.run_until([&] { return s->published() > 10; });
+  std::optional<actors::job_search::answer> found;
+  second.service->find_elsewhere(
+      {s->id(), {}, {}, second.io.get_executor(), [&](actors::job_search::answer a) {
+         found = std::move(a);
+       }});
+  second.run_until([&] { return found.has_value(); });
+  REQUIRE(found->how == actors::job_search::end::found);
+  const auto on = found->job->stream;
+  second.run_to_end(on);
+  CHECK(text_of(*on) == sim_text(3, 20'000));
+  first.run_to_end(s);
+  CHECK(s->ended().fault->code == core::errc::adopted);
+  second.side.reset();
+  first.side.reset();
 }
 
 TEST_CASE("a worker's side that ends while jobs run leaves nothing in its engine") {

@@ -7,6 +7,7 @@
 #include "core/fleet/control_frame.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
+#include "core/fleet/resume_part.h"
 #include "core/fleet/token_frame.h"
 
 namespace {
@@ -51,6 +52,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto c = read_control(bytes)) {
     const auto again = read_control(frame_of(*c));
     require(again && frame_of(*again) == frame_of(*c));
+  }
+  if (const auto p = read_resume(bytes)) {
+    require(p->client.size() <= bytes.size() && p->tools.size() <= bytes.size());
+    const auto again = read_resume(bytes_of(*p));
+    require(again && bytes_of(*again) == bytes_of(*p));
   }
   token_frame f;
   if (f.read(bytes))

@@ -5,6 +5,7 @@
 #include "core/fleet/control_frame.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
+#include "core/fleet/resume_part.h"
 #include "core/fleet/token_frame.h"
 #include "core/grammar/calls.h"
 #include "core/sample/dry.h"
@@ -129,6 +130,7 @@ job_order any_order(dice& d) {
   any_value values{d};
   visit_sampling([&](const sampling_field& f, auto, auto used) { values.set(f, j.sampling.*used); });
   j.sampling.choice = static_cast<std::uint32_t>(d.below(5));
+  if (d.coin()) o.resume = std::string(d.below(200), 'r');
   return o;
 }
 
@@ -165,9 +167,16 @@ TEST_CASE("a job that was read is written with the bytes that it was read from")
 
 TEST_CASE("no beginning of a job's frame is a job") {
   dice d(drawn_seed(1));
-  const auto frame = frame_of_order(any_order(d));
+  auto o = any_order(d);
+  o.resume = "for another gateway";
+  const auto frame = frame_of_order(o);
   const auto body = body_of(frame);
-  for (std::size_t n = 0; n < body.size(); ++n) REQUIRE_FALSE(read_job(body.substr(0, n), now).has_value());
+  // An earlier build's frame ends before `resume`, whose length takes a byte.
+  const std::size_t earlier = body.size() - o.resume.size() - 1;
+  for (std::size_t n = 0; n < body.size(); ++n)
+    REQUIRE(read_job(body.substr(0, n), now).has_value() == (n == earlier));
+  CHECK(read_job(body.substr(0, earlier), now)->resume.empty());
+  CHECK(read_job(body, now)->resume == o.resume);
   CHECK(read_job(body, now).has_value());
   CHECK(read_job(std::string(body) + "what a later build adds", now).has_value());
 }
@@ -219,6 +228,64 @@ TEST_CASE("a long job travels in parts, and too long a one is refused") {
   CHECK_FALSE(job_frames(o, now, 1024).has_value());
 }
 
+TEST_CASE("a job with more for another gateway than a frame may have is refused") {
+  dice d(drawn_seed(4));
+  auto o = any_order(d);
+  o.resume = std::string(longest_resume, 'r');
+  CHECK(read_job(body_of(job_frames(o, now)->front()), now).has_value());
+  o.resume += 'r';
+  CHECK_FALSE(read_job(body_of(job_frames(o, now)->front()), now).has_value());
+}
+
+TEST_CASE("a job that was found is told in parts, and a worker tells no more than its own frames took") {
+  const std::string job(20'000, 'j');
+  found head;
+  head.job = {{1, 2}, 3};
+  head.question = UINT64_MAX;
+  head.worker = worker;
+  head.model = std::string(300, 'm');
+  const auto frames = found_frames(head, job, 2048);
+  REQUIRE(frames.size() > 1);
+  std::string whole;
+  for (const auto& f : frames) {
+    CHECK(f.size() <= 2048);
+    const auto read = read_control(f);
+    REQUIRE(read.has_value());
+    const auto& part = std::get<found>(*read);
+    CHECK(part.of == frames.size());
+    CHECK(part.question == head.question);
+    whole += part.bytes;
+  }
+  CHECK(whole == job);
+  CHECK(found_frames(head, {}, 2048).size() == 1);
+  CHECK(found_frames(head, job, 1024).empty());
+  head.of = most_found_parts + 1;
+  CHECK_FALSE(read_control(frame_of(head)).has_value());
+  head.of = head.part = 2;
+  CHECK_FALSE(read_control(frame_of(head)).has_value());
+}
+
+TEST_CASE("what another gateway needs comes out as it went in, and no beginning of it does") {
+  resume_part p;
+  p.user = 7;
+  p.skip_special = false;
+  p.parted = p.begins_in_reasoning = true;
+  p.tools = {{.name = "look", .parameters = "{}", .grammar = "a+", .syntax = "regex"}};
+  p.warnings = {{"/a", "pattern is not enforced"}};
+  p.choices = {{1, 2}, {3, 4}};
+  p.client = "metadata";
+  const auto bytes = bytes_of(p);
+  const auto read = read_resume(bytes);
+  REQUIRE(read.has_value());
+  CHECK(bytes_of(*read) == bytes);
+  CHECK(read->user == 7);
+  CHECK(read->begins_in_reasoning);
+  CHECK_FALSE(read->calls_only);
+  CHECK(read->tools.front().grammar == "a+");
+  CHECK(read->choices == p.choices);
+  for (std::size_t n = 0; n < bytes.size(); ++n) CHECK_FALSE(read_resume(bytes.substr(0, n)).has_value());
+}
+
 TEST_CASE("stop strings are made again of their texts") {
   const std::vector<std::string> all{"ab", "abc", "b", "ab", "xyz"};
   const stop_strings first(all);
@@ -230,19 +297,23 @@ TEST_CASE("stop strings are made again of their texts") {
 
 TEST_CASE("control frames come out as they went in, and no beginning of one is one") {
   const job_name n{{1, 2}, 3};
-  const std::vector<control> all{fleet::taken{n, 4, 5},
-                                 refused{n, make_error(errc::overloaded, "full")},
-                                 gone{worker, {n, n}},
-                                 cancel{n, finish_reason::timeout},
-                                 fleet::pause{n, std::chrono::seconds(2)},
-                                 resume{n},
-                                 again{gateway, {{n, 7}}},
-                                 adopt{n, 9, gateway, 1, 2},
-                                 drop{{n}},
-                                 probe{},
-                                 pulse{gateway, 6},
-                                 fleet::drain{std::chrono::seconds(30)},
-                                 undrain{}};
+  const std::vector<control> all{
+      fleet::taken{n, 4, 5},
+      refused{n, make_error(errc::overloaded, "full")},
+      gone{worker, {n, n}},
+      fleet::adopted{worker, {n}},
+      fleet::find{n.id, 9, 10, gateway},
+      cancel{n, finish_reason::timeout},
+      fleet::pause{n, std::chrono::seconds(2)},
+      resume{n},
+      again{gateway, {{n, 7}}},
+      adopt{n, 9, gateway, 1, 2},
+      drop{{n}},
+      probe{},
+      pulse{gateway, 6},
+      fleet::drain{std::chrono::seconds(30)},
+      undrain{},
+      found{n, 5, worker, "chat", 2, std::chrono::seconds(1), 6, true, 1, 3, "job"}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);
     const auto read = read_control(frame);

@@ -63,6 +63,7 @@ TEST_CASE("nats: with the sample configuration, each role says and hears what it
                               [&](const bus::message& m) { CHECK(w->publish(m.answer_to, "taken")); });
   const auto orders = hall.hear(*w, "weir.1.main.o.w.ctl", note("worker"));
   const auto pulses = hall.hear(*w, "weir.1.main.pulse.*", note("worker"));
+  const auto finds = hall.hear(*w, "weir.1.main.find", note("worker"));
   const auto hello = hall.hear(*w, "weir.1.main.hello", note("worker"));
   const auto tokens = hall.hear(*g, "weir.1.main.g.g.tok", note("gateway"));
   const auto answers = hall.hear(*g, "weir.1.main.g.g.ctl", note("gateway"));
@@ -84,6 +85,7 @@ TEST_CASE("nats: with the sample configuration, each role says and hears what it
   says(*w, "weir.1.main.g.g.ctl", {"gateway"});
   says(*g, "weir.1.main.o.w.ctl", {"worker"});
   says(*g, "weir.1.main.pulse.g", {"worker"});
+  says(*g, "weir.1.main.find", {"worker"});
   says(*g, "weir.1.main.hello", {"worker"});
   says(*f, "weir.1.main.hello", {"worker"});
   says(*v, "weir.1.main.o.w.ctl", {"worker"});
@@ -112,7 +114,8 @@ TEST_CASE("nats: with the sample configuration, what is another role's is refuse
   const std::pair<bus*, const char*> refused[] = {
       {w.get(), "weir.1.main.o.w.ctl"}, {g.get(), "weir.1.main.g.g.tok"}, {g.get(), "weir.1.main.board.x"},
       {f.get(), "weir.1.main.board.x"}, {f.get(), "weir.1.main.o.w.ctl"}, {w.get(), "elsewhere"},
-      {v.get(), "weir.1.main.o.w.job"}, {v.get(), "weir.1.main.board.x"}};
+      {v.get(), "weir.1.main.o.w.job"}, {v.get(), "weir.1.main.board.x"}, {w.get(), "weir.1.main.find"},
+      {f.get(), "weir.1.main.find"},    {v.get(), "weir.1.main.find"}};
   for (const auto& [from, subject] : refused) from->publish(subject, "x");
   const auto refusals = [&] {
     const auto text = hall.troubles();
