@@ -80,11 +80,11 @@ int run_two(const load::typed_options& o, load::plan& plan, load::place& at, loa
 int run(const load::typed_options& o) {
   auto plan = load::resolve(o);
   if (!plan) return fail(plan.error().message);
-  auto at = load::place::find(plan->run.how.to, plan->run.insecure);
+  auto at = load::place::find(plan->run.how, plan->run.insecure);
   if (!at) return fail(at.error().message);
   listen_for_interrupts();
   if (!plan->vs) return run_one(o, *plan, **at);
-  auto other = load::place::find(plan->vs->how.to, plan->vs->insecure);
+  auto other = load::place::find(plan->vs->how, plan->vs->insecure);
   if (!other) return fail(other.error().message);
   return run_two(o, *plan, **at, **other);
 }
@@ -93,7 +93,9 @@ int run(const load::typed_options& o) {
 
 command add_load(CLI::App& app) {
   auto o = std::make_shared<load::typed_options>();
-  app.add_option("--url", o->url, "ws:// or wss:// for weir.v1, http:// or https:// for OpenAI's streams")
+  app.add_option("--url", o->url,
+                 "ws:// or wss:// for weir.v1, http:// or https:// for OpenAI's streams; URL,URL: clients "
+                 "take turns")
       ->required();
   app.add_option("--protocol", o->protocol, "weir or openai, where the URL's scheme does not say")
       ->type_name("NAME");

@@ -131,7 +131,7 @@ core::result<boost::json::object> on_server(const serve_options& o, const std::s
   loop_options l = o.loop;
   l.streams = streams;
   plan->run.ask = questions_of(l);
-  auto at = load::place::find(plan->run.how.to, plan->run.insecure);
+  auto at = load::place::find(plan->run.how, plan->run.insecure);
   if (!at) return at.error();
   std::optional<child> beside;
   if (o.loop.beside_per_s > 0) {

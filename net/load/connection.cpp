@@ -1,5 +1,7 @@
 #include "net/load/connection.h"
 
+#include <algorithm>
+
 namespace weir::load {
 
 using boost::system::error_code;
@@ -24,7 +26,10 @@ task<std::string> connection::open(int receive_buffer) {
   line_.emplace(shared_.io, shared_.w.tls, shared_.w.how.to.host);
   talk_.emplace(shared_.w.how, shared_.random());
   std::string why;
-  error_code ec = co_await line_->open(shared_.w.to, receive_buffer);
+  endpoints to = shared_.w.to;
+  if (!shared_.w.how.also.empty())
+    std::ranges::rotate(to, to.begin() + static_cast<std::ptrdiff_t>(turn_++ % to.size()));
+  error_code ec = co_await line_->open(to, receive_buffer);
   if (ec) {
     why = fmt::format("cannot connect: {}", ec.message());
   } else if (!talk_->opens_itself()) {

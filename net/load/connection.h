@@ -16,15 +16,17 @@ namespace weir::load {
 
 class connection {
  public:
-  explicit connection(worker_state& shared) : shared_(shared) {}
+  // `turn`: of several servers, which one is tried first.
+  explicit connection(worker_state& shared, std::size_t turn = 0) : shared_(shared), turn_(turn) {}
 
   // Whether a request can be sent on it.
   bool ready() const { return line_ && talk_->reusable(); }
   bool exists() const { return line_.has_value(); }
   talk& speech() { return *talk_; }  // REQUIRES: exists()
 
-  // Connects anew, and opens the session. Returns an error message, which is empty on success; on failure the
-  // connection is closed. `receive_buffer`: bytes; 0: the default.
+  // Connects anew, and opens the session; of several servers with the next one that can be reached. Returns
+  // an error message, which is empty on success; on failure the connection is closed. `receive_buffer`:
+  // bytes; 0: the default.
   task<std::string> open(int receive_buffer);
   task<boost::system::error_code> write(std::string_view bytes) { return line_->write(bytes); }
 
@@ -81,6 +83,7 @@ class connection {
   };
 
   worker_state& shared_;
+  std::size_t turn_;
   std::optional<line> line_;
   std::optional<talk> talk_;
 };

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "net/load/record.h"
 #include "net/load/url.h"
@@ -24,6 +25,7 @@ struct question {
 // What all requests of a run have in common.
 struct manner {
   target to;
+  std::vector<target> also;  // servers that stand for the same, as gateways of a fleet: clients take turns
   std::string key, model;
   boost::json::object extra;  // added to every request; replaces fields of the same name
   // Of weir.v1 alone.

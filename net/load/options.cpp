@@ -45,11 +45,33 @@ result<std::vector<std::string>> read_prompts(const std::string& file) {
   return prompts;
 }
 
-result<manner> read_manner(const typed_options& o, const char* option, const std::string& url) {
+// URL[,URL…]
+result<manner> read_servers(const char* option, const std::string& urls) {
   manner m;
-  auto to = parse_url(option, url);
-  if (!to) return to.error();
-  m.to = *to;
+  std::vector<target> all;
+  for (std::size_t at = 0; at <= urls.size();) {
+    const auto end = std::min(urls.find(',', at), urls.size());
+    auto to = parse_url(option, std::string_view(urls).substr(at, end - at));
+    if (!to) return to.error();
+    all.push_back(std::move(*to));
+    at = end + 1;
+  }
+  const auto& first = all.front();
+  for (const auto& one : all)
+    if (one.tls != first.tls || one.speaks != first.speaks || one.path != first.path)
+      return bad_param(option, "--{} {}: servers that stand for the same differ in scheme or path", option,
+                       urls);
+  if (all.size() > 1 && first.tls)
+    return bad_param(option, "--{} {}: several servers are not supported over TLS", option, urls);
+  m.to = first;
+  m.also.assign(all.begin() + 1, all.end());
+  return m;
+}
+
+result<manner> read_manner(const typed_options& o, const char* option, const std::string& url) {
+  auto servers = read_servers(option, url);
+  if (!servers) return servers;
+  manner m = std::move(*servers);
   if (!o.protocol.empty()) {
     if (o.protocol != "weir" && o.protocol != "openai")
       return bad_param("protocol", "--protocol {}: not weir or openai", o.protocol);
@@ -100,8 +122,6 @@ result<void> read_lives(const typed_options& o, run_options& r) {
   };
   if (auto ok = one_of("pace", o.pace, "live", "even"); !ok) return ok;
   if (auto ok = one_of("on-lag", o.on_lag, "buffer", "pause"); !ok) return ok;
-  if (o.resume && o.disconnect.empty())
-    return bad_param("resume", "--resume without --disconnect: there is nothing to resume");
   if (!o.on_lag.empty() && !o.window)
     return bad_param("on-lag", "--on-lag without --window: a client without a window never lags");
   const std::pair<const char*, bool> named[] = {{"disconnect", !o.disconnect.empty()},

@@ -39,7 +39,7 @@ void pool::add(const stream_record& r) {
   }
   keep_time(r);
   for (const micros gap : r.resume_gaps) of(figure::resume_gap_ms).add(ms(gap));
-  if (r.disconnects) return;  // its gaps are of this harness's making
+  if (r.was_interrupted()) return;  // its gaps are not those of an answer
   if (m.ttft) of(figure::ttft_ms).add(*m.ttft);
   if (m.tpot) of(figure::tpot_ms).add(*m.tpot);
   if (m.e2el) of(figure::e2el_ms).add(*m.e2el);
@@ -86,6 +86,7 @@ void pool::count(const stream_record& r, const stream_measures& m) {
   if (!r.slow) number(figure::output_tokens) += static_cast<double>(m.tokens);
   number(figure::input_tokens) += static_cast<double>(r.input_tokens);
   number(figure::disconnects) += static_cast<double>(r.disconnects);
+  number(figure::cuts) += static_cast<double>(r.cuts);
   number(figure::resumes_ok) += static_cast<double>(r.resumes);
   number(figure::resumes_expired) += r.expired ? 1 : 0;
   if (r.how == ending::completed && r.output_tokens && r.output_tokens != r.tokens)
@@ -152,7 +153,7 @@ void pool::keep_time(const stream_record& r) {
     const frame& f = r.frames[i];
     if (f.at < o_.from) continue;
     number(figure::frames) += 1;
-    const bool counted = i > 0 && r.frames[i - 1].at >= o_.from && r.disconnects == 0;
+    const bool counted = i > 0 && r.frames[i - 1].at >= o_.from && !r.was_interrupted();
     const double gap = counted ? ms(f.at - r.frames[i - 1].at) : 0;
     if (counted) of(figure::itl_per_token_ms).add(gap / f.n, f.n);
     const auto at = static_cast<std::size_t>((f.at - o_.from) / 1'000'000);

@@ -47,6 +47,7 @@ class stream_record {
   std::uint64_t tokens = 0;
   std::uint64_t gaps = 0, repeats = 0;
   std::uint64_t disconnects = 0;    // connections that the harness dropped in order to resume
+  std::uint64_t cuts = 0;           // connections that ended otherwise during the answer, which went on
   std::uint64_t resumes = 0;        // that the server accepted
 
   std::uint64_t index = 0;        // number of the request in the run
@@ -58,7 +59,7 @@ class stream_record {
   bool expired = false;           // the server no longer kept the answer when it was to be resumed
   std::uint64_t input_tokens = 0, output_tokens = 0;  // as the server reports them; 0: not reported
   std::optional<micros> cancel_sent;
-  std::vector<micros> resume_gaps;  // from each drop to the next token
+  std::vector<micros> resume_gaps;  // from each drop or cut to the next token
   std::string text;               // only if texts are compared
   std::string error;              // with refused and failed
 
@@ -79,16 +80,22 @@ class stream_record {
     tokens += n;
   }
   // The harness has dropped the connection, and will resume.
-  void drop(micros at) {
-    ++disconnects;
-    if (!dropped_at_) dropped_at_ = at;
-  }
+  void drop(micros at) { lose(disconnects, at); }
+  // The connection has ended otherwise, or the server was silent for too long, and the harness will resume.
+  void cut(micros at) { lose(cuts, at); }
+  bool was_interrupted() const { return disconnects + cuts > 0; }
   // The highest seq so far, behind which a resume goes on.
   std::uint64_t seen() const { return seen_; }
   // Records the seq that the server gives at the end of the answer.
   void claim(std::uint64_t seq) {
     if (seq > seen_) gaps += seq - seen_;
     seen_ = std::max(seen_, seq);
+  }
+
+ private:
+  void lose(std::uint64_t& count, micros at) {
+    ++count;
+    if (!dropped_at_) dropped_at_ = at;
   }
 };
 

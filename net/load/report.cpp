@@ -51,10 +51,11 @@ void append_numbers(std::string& out, const pool& p) {
       "coalesced_frac {}   on_schedule_frac {}   gaps {}   repeats {}   text_mismatches {} of {}\n",
       n(figure::coalesced_frac), n(figure::on_schedule_frac), n(figure::gaps), n(figure::repeats),
       n(figure::text_mismatches), n(figure::texts_compared));
-  for (const figure f : {figure::stall_count, figure::source_stall_count, figure::late_first_count,
-                         figure::burst_count, figure::tokens_differ, figure::disconnects, figure::resumes_ok,
-                         figure::resumes_expired, figure::followers, figure::followers_failed,
-                         figure::slow_readers, figure::slow_closed, figure::leaked_jobs})
+  for (const figure f :
+       {figure::stall_count, figure::source_stall_count, figure::late_first_count, figure::burst_count,
+        figure::tokens_differ, figure::disconnects, figure::cuts, figure::resumes_ok, figure::resumes_expired,
+        figure::followers, figure::followers_failed, figure::slow_readers, figure::slow_closed,
+        figure::leaked_jobs})
     if (p.number(f) != 0) out += fmt::format("{} {}: {}\n", entry(f).name, n(f), entry(f).what);
   if (p.number(figure::server_rss_bytes) > 0)
     out += fmt::format(

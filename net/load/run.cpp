@@ -149,10 +149,23 @@ core::result<std::shared_ptr<place>> place::find(const target& to, bool insecure
   return p;
 }
 
+core::result<std::shared_ptr<place>> place::find(const manner& how, bool insecure) {
+  auto all = find(how.to, insecure);
+  for (const auto& to : how.also) {
+    if (!all) break;
+    auto more = find(to, insecure);
+    if (!more) return more;
+    auto& known = (*all)->addresses;
+    known.insert(known.end(), (*more)->addresses.begin(), (*more)->addresses.end());
+  }
+  return all;
+}
+
 report run(const run_options& o, place& at, const std::function<void(const progress&)>& tell,
            const std::function<bool()>& interrupted) {
   std::vector<std::unique_ptr<worker>> workers;
-  const auto before = ask_stats(o.how.to, at.addresses, at.tls.get(), o.how.key);
+  std::optional<server_stats> before;  // of one server alone
+  if (o.how.also.empty()) before = ask_stats(o.how.to, at.addresses, at.tls.get(), o.how.key);
   const double cpu = cpu_seconds();
   work w = work_of(o, at);
   w.zero = steady_clock::now();

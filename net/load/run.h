@@ -45,6 +45,7 @@ struct progress {
 class place {
  public:
   static core::result<std::shared_ptr<place>> find(const target& to, bool insecure);
+  static core::result<std::shared_ptr<place>> find(const manner& how, bool insecure);
 
   endpoints addresses;
   std::unique_ptr<boost::asio::ssl::context> tls;

@@ -40,7 +40,8 @@ struct rest_of {
 
 }  // namespace
 
-user::user(worker_state& shared, std::size_t n) : shared_(shared), number_(n), wake_(shared.io), to_(shared) {
+user::user(worker_state& shared, std::size_t n)
+    : shared_(shared), number_(n), wake_(shared.io), to_(shared, n) {
   const double share = shared.w.slow_share;
   slow_ = std::floor(static_cast<double>(n + 1) * share) > std::floor(static_cast<double>(n) * share);
   for (std::size_t i = 0; i < shared.w.followers; ++i) {
@@ -196,7 +197,8 @@ task<void> user::exchange(request asked) {
   std::string asks = to_.speech().ask(q);
   record.sent = shared_.now();
   co_await send_and_listen(std::move(asks));
-  while (dropped_ && !answer_->over() && !shared_.stopping) {
+  while (can_go_on() && !shared_.stopping) {
+    if (!dropped_) record.cut(shared_.now());
     const bool there = co_await reconnected();
     if (!there) break;
     dropped_ = false;
@@ -213,8 +215,14 @@ task<void> user::exchange(request asked) {
   }
 }
 
-// Connects again after a drop, with a growing and jittered pause before each attempt. Returns false if the
-// run ends, or, with the answer failed, after too many attempts.
+// Whether an answer that has not ended can be resumed on another connection.
+bool user::can_go_on() const {
+  if (answer_->over() || cut_off_) return false;
+  return dropped_ || (shared_.w.resume && !answer_->response_id().empty());
+}
+
+// Connects again after a drop or a cut, with a growing and jittered pause before each attempt. Returns false
+// if the run ends, or, with the answer failed, after too many attempts.
 task<bool> user::reconnected() {
   double pause = first_back_off_s;
   for (int i = 0; i < most_reconnects; ++i, pause = std::min(2 * pause, longest_back_off_s)) {

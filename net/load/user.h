@@ -47,6 +47,7 @@ class user {
   task<void> serve(request asked);
   task<void> exchange(request asked);
   task<void> send_and_listen(std::string words);
+  bool can_go_on() const;
   task<bool> reconnected();
   task<void> abandon();
   task<void> await_followers();

@@ -441,7 +441,8 @@ void session::remember(const core::job_id& id, const std::string& items, std::st
   auto r = std::make_shared<stored_response>();
   r->id = id;
   r->owner = how_.from.who;
-  r->items = "[" + std::exchange(earlier_, {});
+  r->items = '[';
+  r->items += std::exchange(earlier_, {});
   if (r->items.size() > 1 && !own.empty()) r->items += ',';
   r->items += own;
   r->items += ']';

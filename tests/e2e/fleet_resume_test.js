@@ -2,6 +2,7 @@
 // weir.v1, events over HTTP, responses. What it reads in all is what `weir serve` says, token for token.
 // 2 rounds, and 20 where WEIR_TEST_BUDGET is 10, as in a long run.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as path_of } from "node:path";
@@ -172,6 +173,24 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
         const again = await events(`${gateways[0].url}/v1/jobs/${first.id}/events`).done;
         assert.deepEqual(again.texts, (await right.done).texts);
       }
+    });
+
+    test("weir load follows its streams from a gateway that is killed to the other one", async () => {
+      const urls = gateways.map(({ url }) => `${url.replace("http", "ws")}/v1/stream`).join(",");
+      const extra = { ...asked(7), input: undefined, max_tokens: undefined };
+      const words = ["load", "--url", urls, "--model", kind, "--streams", "6", "--max-tokens", "500", "--resume"];
+      words.push("--prompt-tokens", "8", "--duration", "12", "--extra", JSON.stringify(extra), "--threads", "1");
+      for (const so of ["gaps==0", "repeats==0", "failed==0", "resumes_expired==0", "cuts>0", "resumes_ok>0"])
+        words.push("--assert", so);
+      const load = spawn(process.env.WEIR_BIN, words, { stdio: ["ignore", "pipe", "pipe"] });
+      let said = "";
+      for (const from of [load.stdout, load.stderr]) from.on("data", (text) => (said += text));
+      const ended = new Promise((resolve) => load.once("close", resolve));
+      await until(() => /\b2 s +6 streams/.test(said), "six streams run");
+      await gateways[0].kill();
+      assert.equal(await ended, 0, said);
+      gateways.shift();
+      gateways.push(await start_gateway());
     });
 
     test("a response in the background goes on, and is kept where it ended", async () => {

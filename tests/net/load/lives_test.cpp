@@ -124,6 +124,45 @@ TEST_CASE("streams that lose their sockets are resumed, and end as if nothing ha
   CHECK(k.cancels >= 1);  // answers that the run's end cuts are cancelled, not left to their grace
 }
 
+TEST_CASE("streams whose server dies go on at another one") {
+  std::atomic<int> cut = 0;
+  const auto dies = [&](const std::string& said, bool& hang_up) {
+    const std::string lane(boost::json::parse(said).at("id").as_string());
+    hang_up = true;
+    ++cut;
+    return server_frame(
+               fmt::format(R"({{"type":"response.created","id":"{}","response_id":"job{}","seq":0}})", lane,
+                           cut.load())) +
+           tokens(lane, 0, 2, "ü");
+  };
+  scripted_server first(dies), second(keeper(answer_tokens));
+  auto o = closed(first.url("ws") + "," + second.url("ws"), 4);
+  o.resume = true;
+  o.threads = 1;
+  const auto r = run_at(o);
+  CHECK(cut > 0);
+  CHECK(r.all.number(figure::cuts) == cut);
+  CHECK(r.all.number(figure::resumes_ok) == cut);
+  CHECK(r.all.number(figure::disconnects) == 0);
+  CHECK(r.all.number(figure::gaps) + r.all.number(figure::repeats) + r.all.number(figure::failed) == 0);
+  CHECK(r.all.number(figure::completed) > 0);
+}
+
+TEST_CASE("a server that cannot be reached leaves its clients to the other one") {
+  scripted_server there(keeper(answer_tokens));
+  const auto r = run_at(closed("ws://127.0.0.1:1," + there.url("ws"), 4));
+  CHECK(r.all.number(figure::failed) == 0);
+  CHECK(r.all.number(figure::completed) > 0);
+  for (const auto& [url, why] : {std::pair{"ws://h,http://h", "differ in scheme or path"},
+                                 {"ws://h/a,ws://h/b", "differ in scheme or path"},
+                                 {"wss://h,wss://g", "not supported over TLS"},
+                                 {"ws://h,", "--url"}}) {
+    const auto no = resolve(closed(url, 1));
+    REQUIRE_FALSE(no.has_value());
+    CHECK(no.error().message.find(why) != std::string::npos);
+  }
+}
+
 TEST_CASE("a resume that skips, repeats, or says something else is found by its name") {
   using fault = keeper::fault;
   keeper skips(2, fault::skips), repeats(2, fault::repeats), changes(2, fault::other_text);

@@ -293,7 +293,6 @@ TEST_CASE("options that contradict each other, or name nothing, are refused by n
   CHECK(param([](auto& o) { o.slow_readers = "120%"; }) == "slow-readers");
   CHECK(param([](auto& o) { o.disconnect = "1%/m"; }) == "disconnect");
   CHECK(param([](auto& o) { o.disconnect = "101%/s"; }) == "disconnect");
-  CHECK(param([](auto& o) { o.resume = true; }) == "resume");
   CHECK(param([](auto& o) { o.on_lag = "pause"; }) == "on-lag");
   CHECK(param([](auto& o) { o.on_lag = "x", o.window = 8; }) == "on-lag");
   CHECK(param([](auto& o) { o.pace = "x"; }) == "pace");

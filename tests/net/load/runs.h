@@ -36,7 +36,7 @@ inline load::report run_at(const load::typed_options& o) {
   auto p = resolve(o);
   INFO((p ? "" : p.error().message));
   REQUIRE(p.has_value());
-  auto at = load::place::find(p->run.how.to, p->run.insecure);
+  auto at = load::place::find(p->run.how, p->run.insecure);
   REQUIRE(at.has_value());
   load::report r = load::run(p->run, **at, {}, [] { return false; });
   r.judge(p->conditions);
