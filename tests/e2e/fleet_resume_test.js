@@ -175,7 +175,9 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
       }
     });
 
-    test("weir load follows its streams from a gateway that is killed to the other one", async () => {
+    // Answers of sim take longer than all that comes before the kill, so that no request is on its way then.
+    const slow = kind !== "sim" && "rill answers too soon";
+    test("weir load follows its streams from a gateway that is killed", { skip: slow }, async () => {
       const urls = gateways.map(({ url }) => `${url.replace("http", "ws")}/v1/stream`).join(",");
       const extra = { ...asked(7), input: undefined, max_tokens: undefined };
       const words = ["load", "--url", urls, "--model", kind, "--streams", "6", "--max-tokens", "500", "--resume"];
