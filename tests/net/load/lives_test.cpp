@@ -126,37 +126,44 @@ TEST_CASE("streams that lose their sockets are resumed, and end as if nothing ha
 
 TEST_CASE("streams whose server dies go on at another one") {
   std::atomic<int> cut = 0;
-  const auto dies = [&](const std::string& said, bool& hang_up) {
+  scripted_server first([&](const std::string& said, bool& hang_up) {
     const std::string lane(boost::json::parse(said).at("id").as_string());
     hang_up = true;
-    ++cut;
-    return server_frame(
-               fmt::format(R"({{"type":"response.created","id":"{}","response_id":"job{}","seq":0}})", lane,
-                           cut.load())) +
-           tokens(lane, 0, 2, "ü");
-  };
-  scripted_server first(dies), second(keeper(answer_tokens));
+    const auto created =
+        fmt::format(R"({{"type":"response.created","id":"{}","response_id":"job{}","seq":0}})", lane, ++cut);
+    return server_frame(created) + delta(lane, 1) + delta(lane, 2);
+  });
+  keeper k(answer_tokens);
+  scripted_server second([&](const std::string& said, bool& hang_up) { return k(said, hang_up); });
   auto o = closed(first.url("ws") + "," + second.url("ws"), 4);
   o.resume = true;
   o.threads = 1;
+  o.duration = 1;
   const auto r = run_at(o);
+  const auto n = [&](figure f) { return r.all.number(f); };
   CHECK(cut > 0);
-  CHECK(r.all.number(figure::cuts) == cut);
-  CHECK(r.all.number(figure::resumes_ok) == cut);
-  CHECK(r.all.number(figure::disconnects) == 0);
-  CHECK(r.all.number(figure::gaps) + r.all.number(figure::repeats) + r.all.number(figure::failed) == 0);
-  CHECK(r.all.number(figure::completed) > 0);
+  CHECK(n(figure::cuts) == cut);
+  CHECK(n(figure::resumes_ok) > 0);
+  CHECK(n(figure::resumes_ok) <= cut);  // the end of the run may come first
+  CHECK(n(figure::disconnects) + n(figure::gaps) + n(figure::repeats) + n(figure::failed) == 0);
+  CHECK(n(figure::completed) > 0);
 }
 
 TEST_CASE("a server that cannot be reached leaves its clients to the other one") {
-  scripted_server there(keeper(answer_tokens));
+  keeper k(answer_tokens);
+  scripted_server there([&](const std::string& said, bool& hang_up) { return k(said, hang_up); });
   const auto r = run_at(closed("ws://127.0.0.1:1," + there.url("ws"), 4));
   CHECK(r.all.number(figure::failed) == 0);
   CHECK(r.all.number(figure::completed) > 0);
-  for (const auto& [url, why] : {std::pair{"ws://h,http://h", "differ in scheme or path"},
-                                 {"ws://h/a,ws://h/b", "differ in scheme or path"},
-                                 {"wss://h,wss://g", "not supported over TLS"},
-                                 {"ws://h,", "--url"}}) {
+}
+
+TEST_CASE("several servers that cannot stand for one are refused by name") {
+  const std::pair<const char*, const char*> rows[] = {{"ws://h,http://h", "differ in scheme or path"},
+                                                      {"ws://h/a,ws://h/b", "differ in scheme or path"},
+                                                      {"wss://h,wss://g", "not supported over TLS"},
+                                                      {"ws://h,", "--url"}};
+  for (const auto& [url, why] : rows) {
+    CAPTURE(url);
     const auto no = resolve(closed(url, 1));
     REQUIRE_FALSE(no.has_value());
     CHECK(no.error().message.find(why) != std::string::npos);
