@@ -104,7 +104,8 @@ struct request {
   std::shared_ptr<job_witness> witness;     // hears of their ends, and is then released; null: nobody
   job_accounts accounts;                    // which count the request's jobs
   // What to do where the model is known and not ready: wait for its load, or refuse with model_loading;
-  // unset: as the service does. `stay`: how long the model is to stay after the job, at most as the service allows.
+  // unset: as the service does. `stay`: how long the model is to stay after the job, at most as the service
+  // allows.
   enum class load { wait, refuse };
   std::optional<load> when_not_loaded;
   std::chrono::milliseconds stay{0};
