@@ -183,7 +183,7 @@ void far_owner::on_claimed(const job_ptr& j, std::uint8_t attempt, const bus::an
   j->heard = time_.now();
   pause_again(j);
   if (j->cancelled) tell(j->where->worker, wire::cancel{j->name(), *j->cancelled});
-  // Tokens that overtook this answer were void.
+  // Frames that came before this answer had an attempt that was not known yet, and were dropped.
   const auto have = static_cast<std::uint32_t>(j->received.size());
   tell(j->where->worker, wire::again{name_, {{j->name(), have}}});
 }

@@ -1,8 +1,9 @@
 // far_search.h — the searches of a gateway for jobs that other gateways had: what is asked, what has been
 // answered, and when a search is over.
 //
-// All workers are asked, and only the one that has the job answers. Two may have it, if one of them has not
-// heard yet that the job has moved: so the first whole answer waits a moment, and the newest attempt counts.
+// All workers are asked, and the worker that has the job answers. Two workers may have the job, where one of
+// them has not heard yet that the job has moved. So a search waits a moment after the first whole answer, and
+// takes the newest attempt.
 //
 // What a search may take is bounded: searches at a time and a second, in all and of a key; bytes of parts,
 // which the account of memory counts.
@@ -35,7 +36,7 @@ class far_searches {
                                   patience_with_parts = std::chrono::seconds(3),
                                   settles_after = std::chrono::milliseconds(20);
 
-  // Of a job for a client; there is one search for all who ask for the same.
+  // The job and the client of a search. All who ask for the same job as the same client share one search.
   struct name {
     core::job_id id;
     principal who;
@@ -48,8 +49,8 @@ class far_searches {
 
   explicit far_searches(std::shared_ptr<core::memory_account> memory) : memory_(std::move(memory)) {}
 
-  // A search begins, or joins one that is under way: then true, and nothing has to be asked. Error:
-  // overloaded. `question`: a random number.
+  // Begins a search. True: a search for the same job and client is under way, which answers this asker, too;
+  // no worker has to be asked. Error: overloaded. `question`: a random number.
   core::result<bool> begin(job_search s, std::uint64_t question, core::time_point now);
   // Takes a part of an answer. False: nobody asked, or there is no room.
   bool take(core::fleet::found f, core::time_point now);

@@ -5,9 +5,9 @@
 // admitted by the place's own admission. A newer attempt of a job makes the older one void, and ends it.
 //
 // A gateway without a pulse counts as gone. Its jobs run on for a grace, in which another gateway may find
-// and adopt them, and are cancelled then. A job that has ended is kept for a while even where its gateway
-// needs it no more, if another gateway could go on with it (guest::left); such jobs take most_left bytes
-// together.
+// and adopt them, and are cancelled then. A job that has ended is kept for a while after its gateway has
+// dropped it, where another gateway could go on with it (guest::left). Such jobs take most_left bytes
+// together at most.
 //
 // Thread safety: its executor only, which runs one handler at a time; counts() from any thread.
 #pragma once

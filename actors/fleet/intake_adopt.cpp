@@ -8,7 +8,7 @@ namespace weir::actors::fleet {
 
 namespace wire = core::fleet;
 
-// Only who knows the job's id and has its key hears anything.
+// A gateway that names the job's id and the job's key is answered. The worker is silent to all others.
 void intake::on_find(bus::message& m) {
   const auto frame = wire::read_control(m.bytes);
   const auto* f = frame ? std::get_if<wire::find>(&*frame) : nullptr;
@@ -82,7 +82,7 @@ void intake::on(const wire::adopt& f, const bus::message& m) {
   note(g);
 }
 
-// Null: nobody may have it under this name and key.
+// The job that a gateway adopts. Null: the worker has no job of this name and key.
 std::shared_ptr<guest> intake::guest_for(const wire::adopt& f) const {
   constexpr std::uint8_t last_attempt = 255;
   const auto at = guests_.find(f.job.id);

@@ -221,8 +221,8 @@ bool user::can_go_on() const {
   return dropped_ || (shared_.w.resume && !answer_->response_id().empty());
 }
 
-// Connects again after a drop or a cut, with a growing and jittered pause before each attempt. Returns false
-// if the run ends, or, with the answer failed, after too many attempts.
+// Connects again after a drop or a cut, with a growing and jittered pause before each attempt. False:
+// the run ends, or too many attempts have failed, and then the answer has failed, too.
 task<bool> user::reconnected() {
   double pause = first_back_off_s;
   for (int i = 0; i < most_reconnects; ++i, pause = std::min(2 * pause, longest_back_off_s)) {

@@ -64,6 +64,17 @@ struct fleet_of : fleet_town {
     if ((*said)->job) all.push_back((*said)->job->stream);
     return **said;
   }
+  // Kills the job's gateway, goes on with the job at the other one, and kills its worker. Returns once the
+  // job has ended.
+  std::shared_ptr<job_stream> resumed_and_moved(const core::job_id& id) {
+    first().bus->kill();
+    const auto on = resumed_at(other(), id);
+    REQUIRE(here.run([&] { return on->published() >= 40; }, seconds(10)));
+    for (auto& w : workers)
+      if (w.service->stats().engine.decoding > 0) w.bus->kill();
+    finish(on);
+    return on;
+  }
   std::shared_ptr<job_stream> resumed_at(gateway& g, const core::job_id& id) {
     const auto a = found_at(g, id);
     REQUIRE(a.how == search_end::found);
@@ -125,12 +136,7 @@ TEST_CASE("a job whose gateway was killed goes on at another, and is as if it ha
 TEST_CASE("a resumed job moves like any other when its worker is killed") {
   fleet_of t(32, 2, 2);
   const auto s = t.running(fleet_of::asked(200, 9));
-  t.first().bus->kill();
-  const auto on = t.resumed_at(t.other(), s->id());
-  REQUIRE(t.here.run([&] { return on->published() >= 40; }, seconds(10)));
-  for (auto& w : t.workers)
-    if (w.service->stats().engine.decoding > 0) w.bus->kill();
-  t.finish(on);
+  const auto on = t.resumed_and_moved(s->id());
   CHECK(text_of(*on) == sim_text(9, 200));
   t.wait(seconds(1));
   CHECK(t.other().side->counts().moved == 1);
@@ -241,12 +247,7 @@ TEST_CASE("a constraint is the worker's still, and follows the job when its work
   const auto near = t.workers.front().service->submit(r, t.here.get_executor(), [] {});
   t.finish(near);
   const auto s = t.running(r);
-  t.first().bus->kill();
-  const auto on = t.resumed_at(t.other(), s->id());
-  REQUIRE(t.here.run([&] { return on->published() >= 40; }, seconds(10)));
-  for (auto& w : t.workers)
-    if (w.service->stats().engine.decoding > 0) w.bus->kill();
-  t.finish(on);
+  const auto on = t.resumed_and_moved(s->id());
   CHECK(on->ended().output_tokens == 90);
   CHECK(text_of(*on) == text_of(*near));
 }
