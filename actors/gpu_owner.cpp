@@ -95,7 +95,7 @@ class owner {
       note(*e, done);
       if (const auto fault = e->engine->fault()) device_failed(*fault);
     }
-    if (options_->audit) check_books();
+    if (options_->audit) check_books(&core::engine::check_integrity);
     outbox_.flush();
     if (time_.now() >= publish_at_ && board_->offer(picture())) publish_at_ = time_.now() + publish_every;
   }
@@ -128,7 +128,7 @@ class owner {
     core::contained(*shared_.seen, "the owner's news", [this] {
       outbox_.flush();
       publish();
-      check_books();
+      check_books(options_->audit ? &core::engine::check_integrity : &core::engine::check_idle);
     });
     board_->beat(time_.now(), false);
     say_busy(false);
@@ -413,9 +413,9 @@ class owner {
   }
 
   // A lost page is a fault of the engine. Readiness reports the fault before the memory runs out.
-  void check_books() {
+  void check_books(std::string (core::engine::*check)() const) {
     for (const auto& e : engines_)
-      if (auto wrong = e.engine ? e.engine->check_integrity() : std::string(); !wrong.empty())
+      if (auto wrong = e.engine ? (*e.engine.*check)() : std::string(); !wrong.empty())
         board_->fail("the books do not balance: " + wrong);
   }
 

@@ -106,4 +106,11 @@ std::string engine::check_integrity() const {
   return {};
 }
 
+std::string engine::check_idle() const {
+  const page_pool& pool = s_->pool;
+  if (pool.used() == 0) return {};
+  return fmt::format("no job is there, and of {} pages {} are cached, {} free", pool.total(), pool.cached(),
+                     pool.free());
+}
+
 }  // namespace weir::core

@@ -30,6 +30,7 @@ TEST_CASE("a job gets max_tokens tokens, one a step, then length") {
   int steps = 0;
   while (!rig.engine->idle()) {
     CHECK(rig.step().tokens == 1);
+    CHECK(rig.engine->check_idle().empty() == rig.engine->idle());  // the job holds a page
     ++steps;
   }
   CHECK(steps == 10);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "tests/stranger/random.h"
 #include "tests/stranger/socket.h"
 
 namespace weir::stranger {
@@ -18,6 +19,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t first_rounds = 10;
 constexpr int honest_length = 12;
 constexpr milliseconds longest_close{1000};
+constexpr std::size_t filler_bytes = 8000;  // of a prompt, a token each
+constexpr std::size_t most_fillers = 1000;
 constexpr int looks = 4;  // each must find all threads waiting
 constexpr milliseconds between_looks{5};
 
@@ -82,10 +85,31 @@ std::string megabytes(std::size_t bytes) { return std::to_string(bytes >> 20) + 
 
 std::string inspector::see_baseline() {
   tokens_.clear();
+  if (auto wrong = server_.at().model == "sim" ? fill_cache() : ""; !wrong.empty()) return wrong;
   if (auto wrong = honest_tokens(); !wrong.empty()) return wrong;
   std::this_thread::sleep_for(milliseconds(300));
   descriptors_ = server_.descriptors();
   return {};
+}
+
+// Prompts that share nothing, until the pool has hardly a free page left.
+std::string inspector::fill_cache() {
+  random_source draw(options_.seed);
+  std::string stats;
+  for (std::size_t n = 0; n < most_fillers; ++n) {
+    const auto until = clock::now() + std::chrono::seconds(options_.patience_s);
+    stats = ask(server_.at().port, request_text(server_.at(), asked_, "GET /v1/stats", ""), until);
+    const long total = number_in(stats, "\"pages\":{", "total"),
+               free = number_in(stats, "\"pages\":{", "free");
+    if (total > 0 && free <= total / 50) return {};
+    std::string prompt;
+    while (prompt.size() < filler_bytes) prompt += static_cast<char>('a' + draw.below(26));
+    const std::string body = R"({"model":"sim","max_tokens":1,"prompt":")" + prompt + R"("})";
+    const auto got =
+        ask(server_.at().port, request_text(server_.at(), asked_, "POST /v1/completions", body), until);
+    if (!got.starts_with("HTTP/1.1 200 ")) return "a long prompt got: " + got.substr(0, 500);
+  }
+  return "the cache of prefixes does not fill:\n" + stats;
 }
 
 void inspector::begin_round() {

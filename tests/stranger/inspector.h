@@ -17,8 +17,9 @@ class inspector {
  public:
   inspector(server& s, const options& o) : server_(s), options_(o) {}
 
-  // Before the first round: what an honest job gets, and how many descriptors are open. Empty, or what is
-  // wrong.
+  // Before the first round: fills the cache of prefixes where that takes seconds (sim), so that all rounds
+  // meet a server with a history; then sees what an honest job gets, and how many descriptors are open.
+  // Empty, or what is wrong.
   std::string see_baseline();
 
   void begin_round();
@@ -30,6 +31,7 @@ class inspector {
  private:
   std::string not_yet();  // what is not as before, but may be soon
   std::string memory(std::size_t surge);
+  std::string fill_cache();
   std::string stats_at_rest();
   std::string honest_tokens();
   std::string guests_gone();  // forgets the models that strangers have loaded

@@ -65,6 +65,7 @@ struct engine_rig {
     clock.advance(std::chrono::microseconds(1));
     INFO(engine->check_integrity());
     REQUIRE(engine->check_integrity().empty());
+    if (engine->idle()) REQUIRE(engine->check_idle().empty());
     return report;
   }
 
