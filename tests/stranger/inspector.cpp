@@ -20,7 +20,7 @@ constexpr std::size_t first_rounds = 10;
 constexpr int honest_length = 12;
 constexpr milliseconds longest_close{1000};
 constexpr std::size_t filler_bytes = 8000;  // of a prompt, a token each
-constexpr std::size_t most_fillers = 1000;
+constexpr std::size_t fillers_at_once = 16, most_fillers = 100;  // prompts of a request, requests
 constexpr int looks = 4;  // each must find all threads waiting
 constexpr milliseconds between_looks{5};
 
@@ -102,12 +102,16 @@ std::string inspector::fill_cache() {
     const long total = number_in(stats, "\"pages\":{", "total"),
                free = number_in(stats, "\"pages\":{", "free");
     if (total > 0 && free <= total / 50) return {};
-    std::string prompt;
-    while (prompt.size() < filler_bytes) prompt += static_cast<char>('a' + draw.below(26));
-    const std::string body = R"({"model":"sim","max_tokens":1,"prompt":")" + prompt + R"("})";
+    std::string prompts;
+    for (std::size_t k = 0; k < fillers_at_once; ++k) {
+      prompts += k == 0 ? "\"" : ",\"";
+      for (std::size_t b = 0; b < filler_bytes; ++b) prompts += static_cast<char>('a' + draw.below(26));
+      prompts += '"';
+    }
+    const std::string body = R"({"model":"sim","max_tokens":1,"prompt":[)" + prompts + "]}";
     const auto got =
         ask(server_.at().port, request_text(server_.at(), asked_, "POST /v1/completions", body), until);
-    if (!got.starts_with("HTTP/1.1 200 ")) return "a long prompt got: " + got.substr(0, 500);
+    if (!got.starts_with("HTTP/1.1 200 ")) return "long prompts got: " + got.substr(0, 500);
   }
   return "the cache of prefixes does not fill:\n" + stats;
 }

@@ -47,6 +47,7 @@ class campaign {
 
   std::string run() {
     if (auto wrong = eye_.see_baseline(); !wrong.empty()) return wrong;
+    begun_ = reported_ = clock::now();
     std::uint64_t seed = options_.seed;
     for (; more(); ++rounds_, seed = seed_after(seed)) {
       if (auto wrong = run_round(options_, seed, server_, eye_); !wrong.empty()) return wrong;
@@ -78,7 +79,7 @@ class campaign {
   server& server_;
   inspector eye_;
   std::size_t rounds_ = 0;
-  clock::time_point begun_ = clock::now(), reported_ = begun_;
+  clock::time_point begun_{}, reported_{};  // the first round; the last report
 };
 
 int fail(const std::string& what) {
