@@ -15,9 +15,11 @@ constexpr double crowded_above = 1.25;  // times the mean of jobs
 constexpr double near_share = 1.05, near_s = 0.005;
 constexpr double far_share = 2, far_s = 0.05;
 
-double first_token_s(const place_load& p, std::uint32_t prompt_tokens) {
+// `rate`: prompt tokens a second of a place that is not known yet.
+double first_token_s(const place_load& p, std::uint32_t prompt_tokens, double rate) {
+  if (p.prompt_tokens_per_s > 0) rate = p.prompt_tokens_per_s;
   const auto left = prompt_tokens - std::min(prompt_tokens, p.known);
-  const double prompt = p.prompt_tokens_per_s > 0 ? left / p.prompt_tokens_per_s : 0;
+  const double prompt = rate > 0 ? left / rate : 0;
   return std::chrono::duration<double>(p.wait).count() + prompt;
 }
 
@@ -52,11 +54,12 @@ std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_
   };
   std::vector<choice> order;
   const double most = most_jobs(places, jobs);
-  double best = none, best_calm = none;
+  double best = none, best_calm = none, rate = 0;
+  for (const auto& p : places) rate = std::max(rate, p.prompt_tokens_per_s);
   for (std::uint32_t i = 0; i < places.size(); ++i) {
     const auto& p = places[i];
     const int crowd = p.jobs + jobs > std::max(p.seats, jobs) ? 2 : p.jobs + jobs > most ? 1 : 0;
-    order.push_back({false, crowd, first_token_s(p, prompt_tokens), crowd > 0 ? p.jobs : 0, p.known,
+    order.push_back({false, crowd, first_token_s(p, prompt_tokens, rate), crowd > 0 ? p.jobs : 0, p.known,
                      mixed(p.name, beginning), i});
     best = std::min(best, order.back().first_s);
   }

@@ -27,7 +27,7 @@ struct place_load {
   std::uint32_t jobs = 0;          // that run or wait there
   std::uint32_t seats = 1;         // jobs that can run there at a time
   duration wait{};                 // predicted, of a job that came now
-  double prompt_tokens_per_s = 0;  // 0: not known yet
+  double prompt_tokens_per_s = 0;  // 0: not known yet; it counts as that of the fastest place
   std::uint32_t known = 0;         // tokens of the prompt that are in its cache
 };
 

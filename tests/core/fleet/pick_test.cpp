@@ -105,6 +105,8 @@ TEST_CASE("pick: what a place has in its cache need not be computed there") {
   places[2].known = 4096;
   for (std::uint64_t beginning = 0; beginning < 50; ++beginning)
     CHECK(pick(places, 1, 5000, beginning) == std::vector<std::uint32_t>{2, 0, 1});
+  places[0].prompt_tokens_per_s = 0;  // a place that had no prompt yet is not taken for infinitely fast
+  CHECK(pick(places, 1, 5000, 3).front() == 2);
   places[2].known = 9000;  // more than the prompt has
   CHECK(pick(places, 1, 5000, 3).front() == 2);
   places[2].wait = 2s;  // it is worth no such wait
