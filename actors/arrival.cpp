@@ -221,6 +221,7 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
   std::vector<std::shared_ptr<const model_place>> open;
   std::vector<core::place_load> loads;
   std::optional<core::error> why;
+  prompt_landmarks prompt(all.jobs.front().job);
   for (const auto& p : m.places) {
     const auto& a = *p->admission;
     if (auto closed = a.closed()) {
@@ -229,12 +230,15 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
     }
     open.push_back(p);
     loads.push_back({static_cast<std::uint64_t>(p->engine), a.active(), a.seats(), a.predicted_wait(),
-                     a.prompt_tokens_per_s()});
+                     a.prompt_tokens_per_s(), prompt.known_to(p->known.get())});
   }
   const auto count = static_cast<std::uint32_t>(all.jobs.size());
   for (const auto i : core::pick(loads, count, all.prompt_tokens, beginning_of(all.jobs.front().job))) {
     const auto room = admit(asked, m, all, *open[i]->admission);
-    if (room) return open[i];
+    if (room) {
+      if (open[i]->known) open[i]->known->promise(loads[i].known);
+      return open[i];
+    }
     const auto& no = room.error();
     if (!why || why->code != no.code || no.retry_after_ms < why->retry_after_ms) why = no;
   }

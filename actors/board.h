@@ -37,6 +37,9 @@ struct engine_picture {
   std::uint32_t bad_endings = 0;  // core::engine::bad_endings()
   double share = 1;               // its weight among the engines of the device (core/schedule/shares.h)
   core::duration used{};          // device time of the last 10 s (device_meter.h)
+  // Names of the landmarks of its prefix cache, in no order; null: they are not listed. Where they change,
+  // there is another list.
+  std::shared_ptr<const std::vector<std::uint64_t>> landmarks;
 };
 
 // The state of an owner at one moment.

@@ -30,6 +30,8 @@ struct engine_place {
   pace_meter pace;
   core::share_account share;  // of the device's time
   device_meter used;
+  std::shared_ptr<const std::vector<std::uint64_t>> landmarks;  // as engine_picture has them
+  std::uint64_t landmark_changes = 0;                           // of the engine, when they were listed
   core::engine_totals past_totals;  // of the engines before this one
   core::engine_measures past_measures;
 
@@ -41,6 +43,18 @@ struct engine_place {
     past_measures = last.measures;
     engine.reset();
     threw = false;
+    landmarks.reset();
+    landmark_changes = 0;
+  }
+
+  // Lists the landmarks anew where they have changed.
+  void list_landmarks() {
+    if (!engine || engine->landmark_changes() == landmark_changes) return;
+    auto names = std::make_shared<std::vector<std::uint64_t>>();
+    names->reserve(engine->landmarks().size());
+    for (const auto& l : engine->landmarks()) names->push_back(l.name);
+    landmark_changes = engine->landmark_changes();
+    landmarks = std::move(names);
   }
 
   // Whether it has something to do, now or later. An engine whose jobs are all paused has none.
@@ -54,6 +68,7 @@ struct engine_place {
     p.share = share.weight();
     static_cast<core::engine_totals&>(p.counts) = past_totals;
     p.measures = past_measures;
+    p.landmarks = landmarks;
     if (!engine) return p;
     p.counts += engine->counts();
     p.measures += engine->measures();

@@ -24,6 +24,7 @@ namespace asio = boost::asio;
 using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
+constexpr core::duration list_landmarks_every = std::chrono::seconds(1);        // while there is work
 constexpr core::duration look_at_loads_every = std::chrono::milliseconds(100);  // whether they are wanted
 
 class owner {
@@ -421,6 +422,7 @@ class owner {
 
   void publish() {
     publish_at_ = time_.now() + publish_every;
+    landmarks_at_ = {};
     board_->publish(picture());
   }
 
@@ -428,7 +430,10 @@ class owner {
     auto p = std::make_shared<owner_picture>();
     p->at = time_.now();
     p->engines.reserve(engines_.size());
-    for (const auto& e : engines_) {
+    const bool lists = options_->lists_landmarks && p->at >= landmarks_at_;
+    if (lists) landmarks_at_ = p->at + list_landmarks_every;
+    for (auto& e : engines_) {
+      if (lists) e.list_landmarks();
       p->engines.push_back(e.look());
       p->engines.back().used = e.used.lately(p->at);
       if (!e.engine) continue;
@@ -471,7 +476,7 @@ class owner {
   const core::error broken_step_ = core::make_error(core::errc::internal, "a step could not be finished");
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
-  time_point publish_at_{};
+  time_point publish_at_{}, landmarks_at_{};
   loader loader_;  // last, so that it ends first
 };
 

@@ -40,6 +40,7 @@ struct owner_options : core::device_settings, core::queue_settings {
   std::uint32_t context = 0;   // of models whose spec names none, as model_spec::context
   core::objective slo;         // of the requests of each model; where it is set, it shapes steps
   core::kv_choice kv;          // what the pages of each model store
+  bool lists_landmarks = false;  // pictures list those of prefix caches (engine_picture::landmarks)
   bool audit = false;          // check all invariants of the engines after every step
   std::size_t models = 8;      // most models at a time; the mailbox is sized for their jobs
   kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply

@@ -10,6 +10,7 @@
 
 #include "actors/admission_control.h"
 #include "actors/job_stream.h"
+#include "actors/known_prefixes.h"
 #include "actors/memory_use.h"
 #include "core/job.h"
 
@@ -48,6 +49,7 @@ struct model_place {
   std::uint64_t kv_tokens = 0;                   // that its page pool holds
   std::unique_ptr<admission_control> admission;  // never null
   std::shared_ptr<engine_port> port;             // never null once it is served
+  std::shared_ptr<known_prefixes> known;         // of a place in another process; null: of another one
 };
 
 }  // namespace weir::actors

@@ -105,6 +105,7 @@ int run(const worker_command& o) {
   auto service = service_options_of(o.engine, o.fleet.queue, why_cpu);
   if (!service) return fail(service.error());
   if (const auto ok = set_copies(*service, o.fleet.replicas); !ok) return fail(ok.error());
+  service->owner.lists_landmarks = true;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   auto bus = join(o.fleet, "weir worker");
   if (!bus) return fail(bus.error());

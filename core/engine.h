@@ -37,10 +37,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "core/cache/prefix_tree.h"
 #include "core/clock.h"
 #include "core/engine_measures.h"
 #include "core/job.h"
@@ -319,6 +321,10 @@ class engine {
   const engine_measures& measures() const noexcept;
   // Replaces `out` with a view of every unfinished job.
   void list(std::vector<sequence_view>& out) const;
+
+  // The landmarks of its prefix cache (core/cache/prefix_tree.h), and how often one came or went.
+  std::span<const prefix_tree::landmark> landmarks() const noexcept;
+  std::uint64_t landmark_changes() const noexcept;
 
   // Checks the invariants; returns an empty string, or a description of the first violation. It looks at
   // every page of the pool and every name in the prefix tree.

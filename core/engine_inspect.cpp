@@ -74,6 +74,12 @@ void engine::list(std::vector<sequence_view>& out) const {
   for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
 }
 
+std::span<const prefix_tree::landmark> engine::landmarks() const noexcept {
+  return s_->pool.names().landmarks();
+}
+
+std::uint64_t engine::landmark_changes() const noexcept { return s_->pool.names().landmark_changes(); }
+
 std::string engine::check_integrity() const {
   const page_pool& pool = s_->pool;
   std::vector<std::uint32_t> references(pool.total(), 0);

@@ -146,10 +146,11 @@ bool far_owner::settle(const job_ptr& j) {
   std::erase_if(places,
                 [&](const auto& p) { return std::ranges::find(j->tried, p.where.worker) != j->tried.end(); });
   std::vector<core::place_load> loads;
+  prompt_landmarks landmarks(j->job);
   for (const auto& p : places) {
     const auto& a = *p.seen->admission;
     loads.push_back({static_cast<std::uint64_t>(p.seen->engine), a.active(), a.seats(), a.predicted_wait(),
-                     a.prompt_tokens_per_s()});
+                     a.prompt_tokens_per_s(), landmarks.known_to(p.seen->known.get())});
   }
   auto& end = *j->end;
   const auto prompt = static_cast<std::uint32_t>(j->job.prompt.size());
@@ -192,6 +193,7 @@ void far_owner::pause_again(const job_ptr& j) {
 
 void far_owner::finish(const job_ptr& j, core::ending how) {
   if (j->where) say_farewell_to(j->where->worker, j->name());
+  if (j->first_place->known && !j->ran) now_.found += how.cached_tokens;
   j->end->resume.reset();
   j->end->finish(how);
   slots_.erase(j->slot);

@@ -103,7 +103,11 @@ void far_owner::on_answers(bus::message& m) {
   }
 }
 
-void far_owner::on_board(bus::message& m) { take_board(m.bytes); }
+void far_owner::on_board(bus::message& m) {
+  if (!wire::kind_of(m.bytes)) return take_board(m.bytes);
+  if (auto n = wire::read_landmarks(m.bytes)) return view_.see(*n);
+  ++now_.broken;
+}
 
 void far_owner::take_board(std::string_view json) {
   auto b = wire::read_board(json);

@@ -275,6 +275,7 @@ void far_owner::say_farewell() {
 
 void far_owner::show() {
   now_.jobs = static_cast<std::uint32_t>(jobs_.size());
+  now_.known = view_.promised();
   auto workers = view_.look(time_.now());
   const std::lock_guard held(lock_);
   shown_ = now_;

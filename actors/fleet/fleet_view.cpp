@@ -78,6 +78,14 @@ bool fleet_view::see(wire::fleet_board b, time_point now) {
   return (w.hangs && !hung) || (w.board.state == wire::worker_state::leaving && !left);
 }
 
+void fleet_view::see(const wire::landmark_news& n) {
+  const auto w = workers_.find(n.worker);
+  if (w == workers_.end()) return;
+  for (auto& p : w->second.places)
+    if (p.where.engine == n.engine && p.landmarks->take(n))
+      p.seen->known->set(std::make_shared<const wire::landmark_list>(p.landmarks->all));
+}
+
 // True: there is another set of places than before.
 bool fleet_view::take_places(worker& w) {
   std::vector<place> next;
@@ -91,8 +99,9 @@ bool fleet_view::take_places(worker& w) {
     }
     const far_engine where{w.board.worker, m.name, m.engine};
     const auto of_model = [&](const place& p) { return p.where.model == m.name; };
-    next.push_back(
-        {where, make_place(m, where, static_cast<std::size_t>(std::ranges::count_if(next, of_model)))});
+    next.push_back({where,
+                    make_place(m, where, static_cast<std::size_t>(std::ranges::count_if(next, of_model))),
+                    std::make_shared<wire::known_landmarks>()});
   }
   const bool changed = !std::ranges::equal(next, w.places, {}, &place::seen, &place::seen);
   for (const auto& old : w.places)
@@ -112,6 +121,7 @@ std::shared_ptr<const model_place> fleet_view::make_place(const wire::board_mode
   p->kv_tokens = m.kv_tokens;
   p->admission = std::make_unique<admission_control>(m.batch, limits_of(m));
   p->port = make_port_(where);
+  p->known = std::make_shared<known_prefixes>(m.kv_type, promised_);
   return p;
 }
 

@@ -21,6 +21,7 @@
 #include "actors/model_list.h"
 #include "core/clock.h"
 #include "core/fleet/fleet_board.h"
+#include "core/fleet/landmarks.h"
 #include "core/incidents.h"
 
 namespace weir::actors::fleet {
@@ -33,6 +34,11 @@ class fleet_view {
 
   // A board came; true where its worker hangs, or has to be left, since this board.
   bool see(core::fleet::fleet_board b, core::time_point now);
+
+  // The prefix cache of an engine has changed. News of an engine that no board has named are passed over.
+  void see(const core::fleet::landmark_news& n);
+  // Tokens that jobs were sent to places for, since these are known to have them.
+  std::uint64_t promised() const noexcept { return promised_->load(std::memory_order_relaxed); }
 
   struct verdict {
     std::vector<std::string> suspected;  // to be asked whether they live
@@ -48,6 +54,7 @@ class fleet_view {
   struct place {
     far_engine where;
     std::shared_ptr<const model_place> seen;
+    std::shared_ptr<core::fleet::known_landmarks> landmarks = {};  // what `seen->known` is made of
   };
   // The open places of a model at ready workers.
   std::vector<place> places_of(const std::string& model) const;
@@ -81,6 +88,7 @@ class fleet_view {
   const gateway_options& options_;
   const std::string self_;
   const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;
+  const known_prefixes::counter promised_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::map<std::string, worker> workers_;
 };
 

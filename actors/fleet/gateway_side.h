@@ -57,6 +57,8 @@ struct gateway_counts {
   std::uint64_t crowded = 0;      // searches that were refused, since there are too many
   std::uint64_t adopted = 0;      // jobs that came from another gateway
   std::uint64_t given = 0;        // jobs that another gateway has adopted
+  std::uint64_t known = 0;        // tokens of prompts that chosen workers were known to have in their caches
+  std::uint64_t found = 0;        // and those that were found there
   std::uint32_t jobs = 0;         // now
 };
 

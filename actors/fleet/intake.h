@@ -28,6 +28,7 @@
 #include "actors/service_doors.h"
 #include "actors/timekeeper.h"
 #include "core/fleet/fleet_board.h"
+#include "core/fleet/landmarks.h"
 #include "core/fleet/subjects.h"
 
 namespace weir::actors::fleet {
@@ -109,6 +110,16 @@ class intake : public std::enable_shared_from_this<intake> {
   void send(const std::string& gateway, peer& p, core::fleet::token_frame_writer& w);
   void tick();
   void publish_board();
+  void publish_landmarks();
+  // What gateways were told of an engine's prefix cache.
+  struct told_landmarks {
+    std::shared_ptr<const core::fleet::landmark_list> seen;  // what `list` was made of
+    core::fleet::landmark_list list;
+    std::uint64_t number = 0;
+    core::time_point whole_at{};  // when all of it is told again
+  };
+  void tell_landmarks(std::uint64_t engine, told_landmarks& told,
+                      const std::shared_ptr<const core::fleet::landmark_list>& now);
   core::fleet::fleet_board board();
   std::uint64_t digest(const served_model& m);
   std::uint32_t running() const;
@@ -138,6 +149,7 @@ class intake : public std::enable_shared_from_this<intake> {
   per_second finds_{4096}, found_bytes_{std::uint64_t{64} << 20};
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;
+  std::map<std::uint64_t, told_landmarks> told_;  // by engine
   core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();
   std::vector<std::function<void()>> drained_;  // who waits for the end of the drain
   bool ends_ = false;                           // the process ends once it is free

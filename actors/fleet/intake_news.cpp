@@ -16,6 +16,7 @@ namespace {
 
 // A gateway that is back before that has lost no count of frames.
 constexpr core::duration peers_kept = std::chrono::hours(1);
+constexpr core::duration landmarks_whole_every = std::chrono::seconds(10);
 constexpr core::duration time_to_leave = std::chrono::seconds(2);  // for gateways to move what is left
 
 wire::board_model board_of(const served_model& m, const model_place& p) {
@@ -25,6 +26,7 @@ wire::board_model board_of(const served_model& m, const model_place& p) {
   b.device = p.device;
   b.engine = static_cast<std::uint64_t>(p.engine);
   b.vocab_size = m.info.vocab_size;
+  b.kv_type = m.info.kv_type;
   b.context = p.context;
   b.kv_tokens = p.kv_tokens;
   b.weight_bytes = p.memory.weights;
@@ -94,6 +96,7 @@ void intake::tick() {
                 [&](const auto& p) { return p.second.jobs == 0 && now - p.second.heard > peers_kept; });
   look_after_drain();
   publish_board();
+  publish_landmarks();
   now_.jobs = running();
   now_.kept = static_cast<std::uint32_t>(guests_.size()) - now_.jobs;
   {
@@ -106,6 +109,42 @@ void intake::tick() {
 void intake::publish_board() {
   ++boards_;
   bus_.publish(subjects_.board_of(name_), wire::json_of(board()));
+}
+
+// Changes of each engine's landmarks, and all of them now and then: a gateway that has missed something waits
+// for these.
+void intake::publish_landmarks() {
+  std::map<std::uint64_t, told_landmarks> there;
+  for (const auto& h : doors_.hosts)
+    for (const auto& e : h->published().look()->engines)
+      if (e.landmarks) {
+        const auto id = static_cast<std::uint64_t>(e.engine);
+        auto& told = there[id] = std::move(told_[id]);
+        tell_landmarks(id, told, e.landmarks);
+      }
+  told_ = std::move(there);
+}
+
+void intake::tell_landmarks(std::uint64_t engine, told_landmarks& told,
+                            const std::shared_ptr<const wire::landmark_list>& now) {
+  const bool whole = time_.now() >= told.whole_at, changed = told.seen != now;
+  if (!whole && !changed) return;
+  auto next = changed ? wire::sorted_landmarks(*now) : told.list;
+  wire::landmark_news news;
+  if (whole) {
+    news.came = next;
+    told.whole_at = time_.now() + landmarks_whole_every;
+  } else {
+    news = wire::change_of(told.list, next);
+    news.before = told.number;
+  }
+  told.seen = now;
+  told.list = std::move(next);
+  if (!whole && news.came.empty() && news.gone.empty()) return;
+  news.worker = name_;
+  news.engine = engine;
+  news.now = ++told.number;
+  bus_.publish(subjects_.board_of(name_), wire::frame_of(news));
 }
 
 std::uint64_t intake::digest(const served_model& m) {

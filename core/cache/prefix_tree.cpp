@@ -11,6 +11,7 @@ prefix_tree::prefix_tree(std::uint32_t pages)
       by_before_(pages) {
   nodes_.reserve(pages);
   leaves_.reserve(pages);
+  landmarks_.reserve(pages);
 }
 
 page_id prefix_tree::find(page_name name, page_ids ids) const {
@@ -42,6 +43,12 @@ void prefix_tree::insert(page_id p, page_id parent, page_name before, page_name 
   by_name_.add(name.lo, p);
   by_before_.add(before.lo, p);
   ++size_;
+  n.depth = parent == no_page ? 1 : nodes_[index(parent)].depth + 1;
+  if (is_landmark(n)) {
+    n.mark = static_cast<std::uint32_t>(landmarks_.size());
+    landmarks_.push_back({name.hi, p});
+    ++landmark_changes_;
+  }
   if (parent == no_page) return;
   assert(holds(parent) && nodes_[index(parent)].busy && nodes_[index(parent)].name == before);
   ++nodes_[index(parent)].children;
@@ -70,6 +77,7 @@ page_id prefix_tree::evict() {
   remove_leaf(p);
   node& n = nodes_[index(p)];
   n.held = false;
+  if (is_landmark(n)) remove_landmark(n);
   by_name_.remove(p);
   by_before_.remove(p);
   --size_;
@@ -79,6 +87,13 @@ page_id prefix_tree::evict() {
     if (--parent.children == 0 && !parent.busy) add_leaf(n.parent);
   }
   return p;
+}
+
+void prefix_tree::remove_landmark(const node& n) {
+  landmarks_[n.mark] = landmarks_.back();
+  nodes_[index(landmarks_[n.mark].page)].mark = n.mark;
+  landmarks_.pop_back();
+  ++landmark_changes_;
 }
 
 void prefix_tree::put(std::size_t place, page_id p) {

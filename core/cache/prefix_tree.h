@@ -8,6 +8,9 @@
 // Idle leaves are evicted, the one that became idle first before the others. A conversation that nobody
 // continues thus loses its end before its beginning.
 //
+// A node whose depth is a power of two is a landmark: those who send prompts here are told the landmarks, so
+// that they know which prefixes are there, to within half of their pages, at a small part of the names.
+//
 // Thread safety: the owner's thread only. No call allocates after construction; memory is touched as pages
 // come into use.
 //
@@ -17,6 +20,7 @@
 //   2. Names are unique: no two nodes hold the same ids behind the same parent under the same salt.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -65,6 +69,16 @@ class prefix_tree {
   // Removes the leaf that has been idle longest from the tree, and returns its page. REQUIRES: idle() > 0.
   page_id evict();
 
+  // A landmark: the first half of a node's name, and its page.
+  struct landmark {
+    std::uint64_t name = 0;
+    page_id page = no_page;
+  };
+  // All of them, in no order.
+  std::span<const landmark> landmarks() const noexcept { return landmarks_; }
+  // How often a landmark came or went.
+  std::uint64_t landmark_changes() const noexcept { return landmark_changes_; }
+
   std::uint32_t size() const noexcept { return size_; }  // nodes
   std::uint32_t idle() const noexcept { return idle_; }  // idle nodes
 
@@ -82,6 +96,8 @@ class prefix_tree {
     std::uint32_t children = 0;
     std::uint64_t rested = 0;  // when it became idle, counted in calls of rest()
     std::uint32_t place = 0;   // index in leaves_, while it is an idle leaf
+    std::uint32_t depth = 0;   // nodes from the beginning of its prefix to it, itself included
+    std::uint32_t mark = 0;    // index in landmarks_, while it is one
     bool held = false, busy = false;
   };
   static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
@@ -94,11 +110,15 @@ class prefix_tree {
   void sink(std::size_t place);
   void add_leaf(page_id p);
   void remove_leaf(page_id p);
+  static bool is_landmark(const node& n) noexcept { return std::has_single_bit(n.depth); }
+  void remove_landmark(const node& n);
 
   std::vector<node> nodes_;          // [pages in use so far], by page
   std::unique_ptr<token_id[]> ids_;  // [pages, page_tokens]
   page_index by_name_, by_before_;
   std::vector<page_id> leaves_;
+  std::vector<landmark> landmarks_;
+  std::uint64_t landmark_changes_ = 0;
   std::uint32_t size_ = 0, idle_ = 0;
   std::uint64_t rests_ = 0;
 };
@@ -106,7 +126,7 @@ class prefix_tree {
 template <class F>
 std::string prefix_tree::check(F busy) const {
   std::vector<std::uint32_t> children(nodes_.size(), 0);
-  std::uint32_t held = 0, idle = 0, leaves = 0;
+  std::uint32_t held = 0, idle = 0, leaves = 0, landmarks = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const node& n = nodes_[i];
     if (!n.held) continue;
@@ -118,6 +138,12 @@ std::string prefix_tree::check(F busy) const {
       return "page " + std::to_string(p) + " is busy in the tree or in a table, not in both";
     if (idle_leaf(n) && (n.place >= leaves_.size() || leaves_[n.place] != p))
       return "page " + std::to_string(p) + " is an idle leaf that cannot be evicted";
+    landmarks += is_landmark(n) ? 1 : 0;
+    if (is_landmark(n) &&
+        (n.mark >= landmarks_.size() || landmarks_[n.mark].page != p || landmarks_[n.mark].name != n.name.hi))
+      return "page " + std::to_string(p) + " is a landmark that is not among them";
+    if (n.depth != (n.parent == no_page ? 1 : nodes_[index(n.parent)].depth + 1))
+      return "page " + std::to_string(p) + " has a wrong depth";
     if (n.parent == no_page) continue;
     const node& parent = nodes_[index(n.parent)];
     if (!parent.held || parent.name != n.before) return "page " + std::to_string(p) + " has lost its parent";
@@ -128,7 +154,7 @@ std::string prefix_tree::check(F busy) const {
     if (nodes_[i].held && nodes_[i].children != children[i])
       return "page " + std::to_string(i) + " counts its children wrongly";
   }
-  if (held != size_ || idle != idle_ || leaves != leaves_.size())
+  if (held != size_ || idle != idle_ || leaves != leaves_.size() || landmarks != landmarks_.size())
     return "the prefix tree counts its nodes wrongly";
   return {};
 }

@@ -14,23 +14,15 @@ constexpr std::size_t most_models = 64, most_gateways = 1024, longest_text = 256
 constexpr const char* state_names[] = {"ready", "draining", "leaving"};
 
 json::object object_of(const board_model& m) {
-  return {{"name", m.name},
-          {"device", m.device},
-          {"engine", m.engine},
-          {"class", m.arithmetic},
-          {"vocab", m.vocab_size},
-          {"digest", m.digest},
-          {"context", m.context},
-          {"kv_tokens", m.kv_tokens},
-          {"weights", m.weight_bytes},
-          {"batch", m.batch},
-          {"queue", m.queue},
-          {"jobs", m.jobs},
-          {"prompt_tokens", m.prompt_tokens},
-          {"places", m.places},
-          {"prompt_rate", m.prompt_rate},
-          {"rate", m.rate},
-          {"closed", m.closed}};
+  return {{"name", m.name},           {"device", m.device},
+          {"engine", m.engine},       {"class", m.arithmetic},
+          {"vocab", m.vocab_size},    {"kv_type", m.kv_type},
+          {"digest", m.digest},       {"context", m.context},
+          {"kv_tokens", m.kv_tokens}, {"weights", m.weight_bytes},
+          {"batch", m.batch},         {"queue", m.queue},
+          {"jobs", m.jobs},           {"prompt_tokens", m.prompt_tokens},
+          {"places", m.places},       {"prompt_rate", m.prompt_rate},
+          {"rate", m.rate},           {"closed", m.closed}};
 }
 
 // Members of the wrong type, or out of their range, count as missing.
@@ -60,6 +52,7 @@ board_model model_of(const json::object& o) {
   take(o, "engine", m.engine);
   take(o, "class", m.arithmetic);
   take(o, "vocab", m.vocab_size);
+  take(o, "kv_type", m.kv_type);
   take(o, "digest", m.digest);
   take(o, "context", m.context);
   take(o, "kv_tokens", m.kv_tokens);

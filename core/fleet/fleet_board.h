@@ -30,6 +30,7 @@ struct board_model {
   std::uint64_t engine = 0;      // the worker's number of the engine
   std::uint64_t arithmetic = 0;  // engines with equal ones give equal tokens
   std::uint32_t vocab_size = 0;  // of its model
+  std::string kv_type;           // of its keys and values in pages
   std::uint64_t digest = 0;      // of what requests need of the model: its tokens above all
   std::uint32_t context = 0;     // most tokens of a sequence
   std::uint64_t kv_tokens = 0;   // that its page pool holds

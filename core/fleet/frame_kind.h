@@ -22,20 +22,21 @@ enum class frame_kind : std::uint8_t {
   cancel,  // what a gateway wants of a job that a worker has
   pause,
   resume,
-  again,     // tell the tokens again from a position on
-  adopt,     // tell them to this gateway from now on
-  drop,      // forget the job
-  probe,     // are you there? the answer is a board
-  gone,      // a worker does not know a job that it was asked about
-  tokens,    // tokens and endings of a step
-  logprobs,  // the same with the logprobs of each token
-  pulse,     // a gateway lives
-  drain,     // an operator wants a worker to take no new jobs, and to be free in time
-  undrain,   // and to take jobs again
-  find,      // a gateway asks all workers for a job whose own gateway may be gone
-  found,     // the job as it was sent, or a part of it, and how it stands
-  adopted,   // another gateway has adopted these jobs
-  last = adopted
+  again,      // tell the tokens again from a position on
+  adopt,      // tell them to this gateway from now on
+  drop,       // forget the job
+  probe,      // are you there? the answer is a board
+  gone,       // a worker does not know a job that it was asked about
+  tokens,     // tokens and endings of a step
+  logprobs,   // the same with the logprobs of each token
+  pulse,      // a gateway lives
+  drain,      // an operator wants a worker to take no new jobs, and to be free in time
+  undrain,    // and to take jobs again
+  find,       // a gateway asks all workers for a job whose own gateway may be gone
+  found,      // the job as it was sent, or a part of it, and how it stands
+  adopted,    // another gateway has adopted these jobs
+  landmarks,  // which prefixes an engine has in its cache, among the boards of its worker
+  last = landmarks
 };
 
 // Begins a frame.

@@ -15,8 +15,11 @@ constexpr double crowded_above = 1.25;  // times the mean of jobs
 constexpr double near_share = 1.05, near_s = 0.005;
 constexpr double far_share = 2, far_s = 0.05;
 
-double first_token_s(const place_load& p, std::uint32_t prompt_tokens) {
-  const double prompt = p.prompt_tokens_per_s > 0 ? prompt_tokens / p.prompt_tokens_per_s : 0;
+// `rate`: prompt tokens a second of a place that is not known yet.
+double first_token_s(const place_load& p, std::uint32_t prompt_tokens, double rate) {
+  if (p.prompt_tokens_per_s > 0) rate = p.prompt_tokens_per_s;
+  const auto left = prompt_tokens - std::min(prompt_tokens, p.known);
+  const double prompt = rate > 0 ? left / rate : 0;
   return std::chrono::duration<double>(p.wait).count() + prompt;
 }
 
@@ -45,17 +48,19 @@ std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_
     int crowd;           // 0: none; 1: more jobs than others; 2: no seat
     double first_s;      // 0: near the best
     std::uint32_t jobs;  // 0: no crowd
+    std::uint32_t known;  // place_load::known
     std::uint64_t turn;
     std::uint32_t index;
   };
   std::vector<choice> order;
   const double most = most_jobs(places, jobs);
-  double best = none, best_calm = none;
+  double best = none, best_calm = none, rate = 0;
+  for (const auto& p : places) rate = std::max(rate, p.prompt_tokens_per_s);
   for (std::uint32_t i = 0; i < places.size(); ++i) {
     const auto& p = places[i];
     const int crowd = p.jobs + jobs > std::max(p.seats, jobs) ? 2 : p.jobs + jobs > most ? 1 : 0;
-    order.push_back(
-        {false, crowd, first_token_s(p, prompt_tokens), crowd > 0 ? p.jobs : 0, mixed(p.name, beginning), i});
+    order.push_back({false, crowd, first_token_s(p, prompt_tokens, rate), crowd > 0 ? p.jobs : 0, p.known,
+                     mixed(p.name, beginning), i});
     best = std::min(best, order.back().first_s);
   }
   for (auto& c : order) {
@@ -66,8 +71,8 @@ std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_
     if (!c.far && c.crowd == 0 && c.first_s <= std::max(near_share * best_calm, best_calm + near_s))
       c.first_s = 0;
   std::ranges::sort(order, [](const choice& a, const choice& b) {
-    return std::tie(a.far, a.crowd, a.first_s, a.jobs, b.turn, a.index) <
-           std::tie(b.far, b.crowd, b.first_s, b.jobs, a.turn, b.index);
+    return std::tie(a.far, a.crowd, a.first_s, a.jobs, b.known, b.turn, a.index) <
+           std::tie(b.far, b.crowd, b.first_s, b.jobs, a.known, a.turn, b.index);
   });
   std::vector<std::uint32_t> out;
   for (const auto& c : order) out.push_back(c.index);

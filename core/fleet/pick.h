@@ -1,9 +1,12 @@
 // pick.h — which of the places of a model takes a job, where the model runs in several.
 //
-// A job goes where its first token is predicted soonest, with two thoughts beside:
+// A job goes where its first token is predicted soonest, with three thoughts beside:
 //   - Equal beginnings of prompts meet. Where several places are about as quick, the beginning's hash chooses
 //     among them, so that a conversation finds the pages that its last answer left (rendezvous hashing: D.
 //     Thaler, C. Ravishankar, «Using name-based mappings to increase hit rates», 1998).
+//   - What a place has in its cache of prefixes need not be computed there: of places that are about as
+//   quick,
+//     the one that has most comes first.
 //   - One beginning that everybody uses does not fill one place while others stand idle: a place with a
 //     quarter more jobs than the mean comes behind the others (V. Mirrokni et al., «Consistent hashing with
 //     bounded loads», 2018), and a place with no seat behind these; but for places that are far slower.
@@ -24,7 +27,8 @@ struct place_load {
   std::uint32_t jobs = 0;          // that run or wait there
   std::uint32_t seats = 1;         // jobs that can run there at a time
   duration wait{};                 // predicted, of a job that came now
-  double prompt_tokens_per_s = 0;  // 0: not known yet
+  double prompt_tokens_per_s = 0;  // 0: not known yet; it counts as that of the fastest place
+  std::uint32_t known = 0;         // tokens of the prompt that are in its cache
 };
 
 // Indices of the places, the best one first. `jobs`: that come together and stay together. `beginning`: a

@@ -81,4 +81,40 @@ TEST_CASE("a killed worker's job goes on at another one, and its text has no sea
   CHECK(t.gateways.front().side->counts().dead == 1);
 }
 
+TEST_CASE("a prompt goes where its prefix is in the cache, although another worker is as idle") {
+  fleet_town t(31, "rate=2000,prefill=20000");
+  t.add_worker();
+  t.add_gateway();
+  t.wait(std::chrono::seconds(1));
+  constexpr int prompts = 20;
+  const auto prompt = [](int n, std::size_t bytes) {
+    std::string out(1, static_cast<char>('!' + n));
+    while (out.size() < bytes) out += "abcdefghijklmnopqrstuvwxyz"[(out.size() * 7 + out.size() / 26) % 26];
+    return out;
+  };
+  const auto run = [&](int n, std::size_t bytes) {
+    const auto s = t.send(t.gateways.front(), ask(prompt(n, bytes), 3, 7));
+    REQUIRE(t.here.run([&] { return fleet_town::over(s); }, std::chrono::seconds(10)));
+    REQUIRE(s->state() == phase::done);
+    t.wait(std::chrono::milliseconds(500));  // until a board without the job is there
+    return s->ended().cached_tokens;
+  };
+  for (int n = 0; n < prompts; ++n) CHECK(run(n, 300) == 0);
+  t.add_worker();
+  t.wait(std::chrono::seconds(2));
+  const auto found = t.gateways.front().side->counts().found;
+  std::uint64_t cached = 0;
+  for (int n = 0; n < prompts; ++n) cached += run(n, 400);
+  CHECK(t.workers.back().side->counts().taken == 0);
+  CHECK(cached >= prompts * 256);
+  auto counts = t.gateways.front().side->counts();
+  CHECK(counts.known == prompts * 256);  // four pages of 300 tokens
+  CHECK(counts.found - found == cached);
+  // What nobody has goes to either.
+  for (int n = 0; n < prompts; ++n) run(prompts + n, 300);
+  const auto taken = t.workers.back().side->counts().taken;
+  CHECK((taken > 3 && taken < prompts - 3));
+  CHECK(t.gateways.front().side->counts().known == counts.known);
+}
+
 }  // namespace weir::tests::fleet_test

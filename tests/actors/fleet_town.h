@@ -63,6 +63,7 @@ struct fleet_town {
     s.models.push_back({"sim", spec});
     s.owner.device = "sim";
     s.owner.audit = true;
+    s.owner.lists_landmarks = true;
     s.owner.max_batch = most_jobs ? most_jobs : 8;
     if (most_jobs) s.owner.queue = 0;
     return s;

@@ -7,6 +7,7 @@
 #include "core/fleet/control_frame.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
+#include "core/fleet/landmarks.h"
 #include "core/fleet/resume_part.h"
 #include "core/fleet/token_frame.h"
 
@@ -57,6 +58,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(p->client.size() <= bytes.size() && p->tools.size() <= bytes.size());
     const auto again = read_resume(bytes_of(*p));
     require(again && bytes_of(*again) == bytes_of(*p));
+  }
+  if (const auto n = read_landmarks(bytes)) {
+    require(8 * (n->came.size() + n->gone.size()) <= bytes.size());
+    require(read_landmarks(frame_of(*n)) == n);
   }
   token_frame f;
   if (f.read(bytes))

@@ -150,6 +150,8 @@ TEST_CASE("random chains: what the tree finds is what a map of prefixes holds, a
   };
   std::vector<held> jobs;
   int hits = 0, misses = 0;
+  std::set<std::uint64_t> seen;
+  std::uint64_t changes = 0;
   for (int round = 0; round < 20000; ++round) {
     if (jobs.size() < 5 && random() % 3 == 0) jobs.emplace_back();
     if (jobs.empty()) continue;
@@ -181,7 +183,18 @@ TEST_CASE("random chains: what the tree finds is what a map of prefixes holds, a
     REQUIRE(used.size() == pool.used());
     REQUIRE(pool.used() + pool.cached() + pool.free() == total);
     REQUIRE(check(pool).empty());
+    // The landmarks are the names of the prefixes of 1, 2, 4 and 8 pages, whether in use or not.
+    std::set<std::uint64_t> landmarks, expected;
+    for (const auto& l : pool.names().landmarks()) landmarks.insert(l.name);
+    for (const auto& [prefix, page] : known)
+      if (std::has_single_bit(prefix.size())) expected.insert(pool.names().name_of(page).hi);
+    REQUIRE(landmarks == expected);
+    REQUIRE(pool.names().landmarks().size() == expected.size());
+    if (expected != seen) ++changes;
+    seen = std::move(expected);
   }
+  CHECK(changes > 1000);
+  CHECK(pool.names().landmark_changes() >= changes);
   CHECK(hits > 1000);
   CHECK(misses > 1000);
 }

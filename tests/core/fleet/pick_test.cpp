@@ -98,6 +98,32 @@ TEST_CASE("pick: the sooner first token wins, by its wait and by its prompt") {
     CHECK(pick(places, 1, 4000, beginning) == std::vector<std::uint32_t>{2, 0, 1});
 }
 
+TEST_CASE("pick: what a place has in its cache need not be computed there") {
+  auto places = idle(3);
+  for (auto& p : places) p.prompt_tokens_per_s = 10'000;
+  places[0].wait = 50ms, places[1].wait = 100ms, places[2].wait = 120ms;
+  places[2].known = 4096;
+  for (std::uint64_t beginning = 0; beginning < 50; ++beginning)
+    CHECK(pick(places, 1, 5000, beginning) == std::vector<std::uint32_t>{2, 0, 1});
+  places[0].prompt_tokens_per_s = 0;  // a place that had no prompt yet is not taken for infinitely fast
+  CHECK(pick(places, 1, 5000, 3).front() == 2);
+  places[2].known = 9000;  // more than the prompt has
+  CHECK(pick(places, 1, 5000, 3).front() == 2);
+  places[2].wait = 2s;  // it is worth no such wait
+  CHECK(pick(places, 1, 5000, 3).front() == 0);
+}
+
+TEST_CASE("pick: of places that are about as quick, the one with most in its cache is chosen") {
+  auto places = idle(4);
+  places[2].known = 64;
+  for (std::uint64_t beginning = 0; beginning < 50; ++beginning)
+    CHECK(pick(places, 1, 100, beginning).front() == 2);
+  for (std::uint32_t jobs = 1; jobs <= 100; ++jobs) {  // and yet it gets no crowd
+    ++places[pick(places, 1, 100, 5).front()].jobs;
+    for (const auto& p : places) REQUIRE(4 * p.jobs <= 5 * jobs / 4 + 4);
+  }
+}
+
 TEST_CASE("pick: a crowded place is still better than one that is far slower") {
   auto places = idle(2);
   places[0].jobs = 50;

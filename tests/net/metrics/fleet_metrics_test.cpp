@@ -42,6 +42,8 @@ std::shared_ptr<actors::fleet::fleet_figures> a_fleet() {
                  .moved = 5,
                  .hops = 6,
                  .dead = 7,
+                 .known = 9,
+                 .found = 10,
                  .jobs = 8};
   return now;
 }
