@@ -62,7 +62,7 @@ bool fleet_view::is_known(worker& w, const wire::board_model& m) {
 bool fleet_view::see(wire::fleet_board b, time_point now) {
   auto at = workers_.find(b.worker);
   if (at == workers_.end()) {
-    if (workers_.size() >= most_workers) return false;
+    if (workers_.size() >= most_workers && !forget_one_without_models()) return false;
     at = workers_.emplace(b.worker, worker()).first;
   } else if (b.number < at->second.board.number) {
     return false;  // it was overtaken
@@ -76,6 +76,14 @@ bool fleet_view::see(wire::fleet_board b, time_point now) {
   if (take_places(w)) publish();
   move_admission(w);
   return (w.hangs && !hung) || (w.board.state == wire::worker_state::leaving && !left);
+}
+
+// Anybody who may publish boards can invent workers. Those keep nobody out that has a model of the gateway's.
+bool fleet_view::forget_one_without_models() {
+  const auto one = std::ranges::find_if(workers_, [](const auto& w) { return w.second.places.empty(); });
+  if (one == workers_.end()) return false;
+  workers_.erase(one);
+  return true;
 }
 
 // True: there is another set of places than before.

@@ -70,6 +70,7 @@ class fleet_view {
   };
   std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where,
                                                 std::size_t ordinal);
+  bool forget_one_without_models();
   bool take_places(worker& w);
   void move_admission(const worker& w);
   bool is_known(worker& w, const core::fleet::board_model& m);

@@ -15,7 +15,7 @@ void append_null(std::string& out, std::string_view key) {
   out += "null";
 }
 
-// The codes that OpenAI's clients know.
+// The codes that OpenAI's clients know, and those of a fleet.
 std::string_view error_code(core::errc code) {
   switch (code) {
     case core::errc::overloaded:
@@ -26,6 +26,10 @@ std::string_view error_code(core::errc code) {
     case core::errc::does_not_fit:
     case core::errc::not_supported:
       return "invalid_prompt";
+    case core::errc::adopted:
+      return "adopted";
+    case core::errc::handed_over:
+      return "handed_over";
     default:
       return "server_error";
   }
