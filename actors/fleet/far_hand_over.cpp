@@ -27,7 +27,7 @@ void far_owner::look_after_hand_over() {
   std::vector<job_ptr> taken;
   bool some_wait = false;
   for (const auto& [id, j] : jobs_) {
-    if (!j->end->resume || j->how || j->cancelled) continue;
+    if (!j->end->resume || j->how || j->cancelled || j->end->abandoned()) continue;
     if (j->where && j->taken)
       taken.push_back(j);
     else

@@ -53,7 +53,7 @@ bool fleet_view::is_known(worker& w, const wire::board_model& m) {
   const auto own = digests_.find(m.name);
   if (own == digests_.end() || m.batch == 0 || m.context == 0) return false;
   if (own->second == m.digest) return true;
-  if (!std::exchange(w.warned, true))
+  if (!std::exchange(w.warned, true) && warnings_.take(heard_))
     seen_.tell("the fleet", fmt::format("the worker {} has another model under the name {}: other tokens",
                                         w.board.worker, m.name));
   return false;
@@ -68,7 +68,7 @@ bool fleet_view::see(wire::fleet_board b, time_point now) {
     return false;  // it was overtaken
   }
   worker& w = at->second;
-  w.heard = now;
+  w.heard = heard_ = now;
   w.suspected = false;
   const bool hung = w.hangs, left = w.board.state == wire::worker_state::leaving;
   w.board = std::move(b);

@@ -18,6 +18,7 @@
 #include "actors/fleet/far_model.h"
 #include "actors/fleet/far_port.h"
 #include "actors/fleet/gateway_side.h"
+#include "actors/fleet/per_second.h"
 #include "actors/model_list.h"
 #include "core/clock.h"
 #include "core/fleet/fleet_board.h"
@@ -83,6 +84,8 @@ class fleet_view {
   const std::string self_;
   const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;
   std::map<std::string, worker> workers_;
+  per_second warnings_{1};    // of workers whose model has other tokens
+  core::time_point heard_{};  // when a board was last seen
 };
 
 }  // namespace weir::actors::fleet

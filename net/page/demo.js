@@ -45,8 +45,9 @@ export function offer_demonstrations({ client, running }) {
 async function kill_worker_of(id) {
   if (id === null) return "Nothing is being written now. Ask for something long, and press it meanwhile.";
   try {
-    const how = { method: "POST", ...authorization() };
-    const answer = await fetch(`v1/jobs/${encodeURIComponent(id)}/kill-worker`, how);
+    const headers = { ...authorization().headers, "content-type": "application/json" };
+    const at = `v1/jobs/${encodeURIComponent(id)}/kill-worker`;
+    const answer = await fetch(at, { method: "POST", headers, body: "{}" });
     if (answer.status === 404) return "The server has written all of it: ask for something longer.";
     if (!answer.ok) throw new Error(`${answer.status}`);
     return "The process that wrote this was killed. Another worker goes on behind the last token.";

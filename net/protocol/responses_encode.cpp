@@ -386,6 +386,18 @@ void event_writer::fail(std::string& out, const core::error& e) {
   });
 }
 
+void event_writer::leave(std::string& out, const core::error& e) const {
+  out += "event: error\ndata: ";
+  append_object(out, [&] {
+    append_text(out, "type", "error");
+    append_int(out, "sequence_number", std::max(next_ - 1, after_));
+    append_text(out, "code", error_code(e.code));
+    append_text(out, "message", e.message);
+    append_null(out, "param");
+  });
+  out += "\n\n";
+}
+
 void event_writer::keep_alive(std::string& out) const { out += ": keep-alive\n\n"; }
 
 }  // namespace weir::net::responses

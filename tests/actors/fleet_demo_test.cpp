@@ -19,7 +19,7 @@ struct shown_fleet : fleet_town {
       if (demo)
         o.on_crash = [this, i] {
           ++killed;
-          workers[i].bus->kill();
+          here.after({}, [this, i] { workers[i].bus->kill(); });
         };
       add_worker(std::move(o));
     }

@@ -48,19 +48,21 @@ TEST_CASE("a gateway that ends leaves its jobs, and each goes on at another gate
   for (std::uint64_t seed = 0; seed < 6; ++seed) first.push_back(t.running(resume_town::asked(300, seed), 5));
   CHECK(t.hand_over() == 6);
   t.end_first();
+  std::vector<std::shared_ptr<job_stream>> on;
+  for (const auto& s : first) on.push_back(t.resumed_at(t.other(), s->id()));
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     CHECK(is_handed_over(*first[seed]));
     CHECK(sim_text(seed, 300).starts_with(text_of(*first[seed])));
-    const auto on = t.resumed_at(t.other(), first[seed]->id());
-    t.finish(on);
-    CHECK(text_of(*on) == sim_text(seed, 300));
-    CHECK_FALSE(on->ended().fault);
+    t.finish(on[seed]);
+    CHECK(text_of(*on[seed]) == sim_text(seed, 300));
+    CHECK_FALSE(on[seed]->ended().fault);
   }
   std::uint64_t taken = 0, cut_off = 0;
   for (const auto& w : t.workers) taken += w.side->counts().taken, cut_off += w.side->counts().cut_off;
   CHECK(taken == 6);  // none ran twice
   CHECK(cut_off == 0);
   first.clear();
+  on.clear();
   t.check_empty({&t.other()});
 }
 

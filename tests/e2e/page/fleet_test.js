@@ -31,6 +31,14 @@ async function fleet_of(t, ...demo) {
   return { nats, workers, gateway };
 }
 
+const posted = ({ url }, path, body) =>
+  fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+const kill = async (gateway, id) => (await posted(gateway, `/v1/jobs/${id}/kill-worker`, {})).status;
+
 async function begin(page) {
   await unfold(page);
   await set(page, { Seed: "3", "Max tokens": "300", "Show text": "live" });
@@ -71,22 +79,18 @@ describe("the button that kills a worker", { skip: no_browser || no_fleet }, () 
     assert.ok(await page.locator("#kill-worker").isHidden());
     const jobs = (await (await fetch(`${gateway.url}/v1/jobs`)).json()).jobs;
     const { id } = jobs.find(({ finish_reason }) => !finish_reason);
-    const answer = await fetch(`${gateway.url}/v1/jobs/${id}/kill-worker`, { method: "POST" });
-    assert.equal(answer.status, 404);
+    assert.equal(await kill(gateway, id), 404);
     await answered(page);
     for (const worker of workers) assert.ok(worker.signal(0), "it lives");
   });
 
   test("a job that is unknown, or over, kills nobody", async (t) => {
     const { workers, gateway } = await fleet_of(t, "--demo");
-    const kill = async (id) =>
-      (await fetch(`${gateway.url}/v1/jobs/${id}/kill-worker`, { method: "POST" })).status;
-    assert.equal(await kill("0123456789abcdef0123456789abcdef"), 404);
-    assert.equal(await kill("x"), 404);
-    const asked = { model: "sim", prompt: "x", max_tokens: 3 };
-    const how = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) };
-    const { id } = await (await fetch(`${gateway.url}/v1/completions`, how)).json();
-    assert.equal(await kill(id), 404);
+    assert.equal(await kill(gateway, "0123456789abcdef0123456789abcdef"), 404);
+    assert.equal(await kill(gateway, "x"), 404);
+    const answer = await posted(gateway, "/v1/completions", { model: "sim", prompt: "x", max_tokens: 3 });
+    const { id } = await answer.json();
+    assert.equal(await kill(gateway, id), 404);
     for (const worker of workers) assert.ok(worker.signal(0), "it lives");
   });
 
