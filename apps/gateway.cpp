@@ -8,6 +8,8 @@
 #include "apps/join.h"
 #include "apps/options.h"
 #include "apps/serving.h"
+#include "net/access/handshake.h"
+#include "net/server.h"
 
 namespace weir::apps {
 namespace {
@@ -16,6 +18,18 @@ struct gateway_command {
   core::gateway_settings fleet;
   core::server_settings server;
 };
+
+// A demonstration lets whoever reaches the page kill a worker.
+core::result<> check_demo_of(const gateway_command& o) {
+  const auto at = net::parse_listen(o.server.listen);
+  if (!at) return at.error();
+  if (!net::is_local_name(at->host))
+    return core::bad_param("demo",
+                           "--demo: a demonstration lets a reader kill workers, and --listen {} is "
+                           "no address of this machine alone",
+                           o.server.listen);
+  return check_demo(o.fleet);
+}
 
 core::result<> check(const gateway_command& o) {
   if (o.fleet.model.empty())
@@ -30,7 +44,7 @@ core::result<> check(const gateway_command& o) {
     return core::bad_param("share", "--share is an option of servers: a gateway runs no model");
   if (!o.server.limit.empty())
     return core::bad_param("limit", "--limit is an option of servers: a gateway runs no model");
-  return {};
+  return o.fleet.demo ? check_demo_of(o) : core::result<>();
 }
 
 // The options of a service that loads no model; those of its models stay in `models`.
@@ -69,6 +83,7 @@ int run(gateway_command& o) {
   part.options.cell = o.fleet.cell;
   part.options.dead_after = o.fleet.dead_after;
   part.options.moves = o.fleet.moves;
+  part.demo = o.fleet.demo;
   return serve_until_signal(o.server, std::move(*service), std::move(*parts), std::move(part));
 }
 

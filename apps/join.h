@@ -16,4 +16,7 @@ namespace weir::apps {
 // those of net::join_nats(), and a --join that is missing.
 core::result<std::unique_ptr<actors::bus>> join(const core::join_settings& s, const std::string& role);
 
+// Whether all servers of --join are on this machine, as --demo demands. Error: --demo is refused by name.
+core::result<> check_demo(const core::join_settings& s);
+
 }  // namespace weir::apps

@@ -60,6 +60,9 @@ std::string url_host(const std::string& host) {
 // Time for clients to read their last frames, if the server ends before their jobs have ended.
 constexpr std::chrono::milliseconds last_words{500};
 
+// Time in which workers say whether they have the jobs that a gateway leaves to them.
+constexpr std::chrono::milliseconds hand_over_within{1000};
+
 // Runs a server: listens, loads the models, prints that it is ready, serves until a signal, drains, stops.
 class serving {
  public:
@@ -97,8 +100,12 @@ class serving {
   net::server_options with_fleet(net::server_options n) {
     if (gateway_)
       n.fleet = [this]() -> std::shared_ptr<const actors::fleet::fleet_figures> {
-        const auto* const far = joined_.load();
+        auto* const far = joined_.load();
         return far ? std::make_shared<actors::fleet::fleet_figures>(far->figures()) : nullptr;
+      };
+    if (gateway_ && gateway_->demo)
+      n.kill_worker_of = [this](const core::job_id& id) {
+        if (auto* const far = joined_.load()) far->kill_worker_of(id);
       };
     return n;
   }
@@ -249,9 +256,18 @@ class serving {
     });
   }
 
+  // A gateway leaves what other gateways can go on with to its workers.
+  void cut_short() {
+    if (!joined_) return cancel_the_rest();
+    far_->hand_over(hand_over_within, io_.get_executor(), [this](std::uint32_t left) {
+      if (left > 0) spdlog::info("{} jobs go on in their workers, and are resumed at other gateways", left);
+      cancel_the_rest();
+    });
+  }
+
   // Cancels the running jobs, so that every client is told how its job ended, and stops after `last_words`,
   // also if a client has not read its last frames.
-  void cut_short() {
+  void cancel_the_rest() {
     service_.cancel_all();
     timer_.expires_after(last_words);
     timer_.async_wait([this](boost::system::error_code ec) {
@@ -274,7 +290,7 @@ class serving {
   // Answers to the gateway's questions are posted to a thread that lives as long as the service.
   std::unique_ptr<actors::bus> bus_;
   std::optional<actors::fleet::gateway_side> far_;
-  std::atomic<const actors::fleet::gateway_side*> joined_{nullptr};  // far_, once it has begun
+  std::atomic<actors::fleet::gateway_side*> joined_{nullptr};  // far_, once it has begun
   net::server server_;
   boost::asio::signal_set signals_, hang_up_;
   boost::asio::steady_timer timer_, memory_timer_, key_timer_, watch_timer_;

@@ -33,6 +33,7 @@ struct gateway_part {
   std::unique_ptr<actors::bus> bus;  // never null
   std::vector<actors::model_spec> models;
   actors::fleet::gateway_options options;
+  bool demo = false;  // a reader may kill the worker of an answer
 };
 
 // Listens, loads the models, prints that it is ready, serves until a signal, drains, stops. Returns the exit

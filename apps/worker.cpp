@@ -52,6 +52,7 @@ class working {
     o.cell = settings_.cell;
     o.build = WEIR_VERSION;
     o.adopt_grace = settings_.adopt_grace;
+    if (settings_.demo) o.on_crash = [] { std::raise(SIGKILL); };
     side_.emplace(*bus_, service_, clock_, std::move(o));
     if (auto begun = side_->start(); !begun) return begun;
     std::string names;
@@ -107,6 +108,7 @@ int run(const worker_command& o) {
   if (const auto ok = set_copies(*service, o.fleet.replicas); !ok) return fail(ok.error());
   service->owner.lists_landmarks = true;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
+  if (const auto ok = o.fleet.demo ? check_demo(o.fleet) : core::result<>(); !ok) return fail(ok.error());
   auto bus = join(o.fleet, "weir worker");
   if (!bus) return fail(bus.error());
   show_device(why_cpu);

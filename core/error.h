@@ -30,6 +30,7 @@ enum class errc {
   already_there,  // what is to be made has a name that is taken
   internal,       // a fault of the program or of the device
   adopted,        // a job goes on at another gateway of the fleet; never in a frame
+  handed_over,    // the gateway ends, and its job runs on for others to adopt; never in a frame
 };
 
 struct error {

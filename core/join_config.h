@@ -24,6 +24,7 @@ struct worker_settings : join_settings {
   std::uint32_t replicas = 1;
   std::chrono::seconds drain{30};
   std::chrono::seconds adopt_grace{30};
+  bool demo = false;
 };
 
 // `weir gateway`, beside the settings of its server.
@@ -35,6 +36,7 @@ struct gateway_settings : join_settings {
   std::chrono::milliseconds grammar_time{2000};
   std::chrono::milliseconds dead_after{2000};
   std::uint32_t moves = 3;
+  bool demo = false;
 };
 
 template <class V>
@@ -75,6 +77,11 @@ void visit_settings(worker_settings& s, V&& v) {
       s.drain);
   fleet({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400},
         s.adopt_grace);
+  fleet({"demo",
+         "a demonstration: this process kills itself where a reader at a gateway with --demo wants to see an "
+         "answer go on; on this machine alone",
+         ""},
+        s.demo);
 }
 
 template <class V>
@@ -86,6 +93,11 @@ void visit_settings(gateway_settings& s, V&& v) {
         s.dead_after);
   fleet({"moves", "how often a job may lose its worker before it ends with an error", "times", 0, 100},
         s.moves);
+  fleet({"demo",
+         "a demonstration: a button on the page kills the worker of the answer that runs, if that worker has "
+         "--demo; on this machine alone",
+         ""},
+        s.demo);
   models(
       {"model",
        "a model of the workers, by the name that they give it: a directory or a GGUF file with its "

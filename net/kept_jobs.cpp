@@ -25,8 +25,16 @@ bool is_resumable(const actors::job_stream& s) {
 
 }  // namespace
 
+bool was_handed_over(const actors::outcome& how) {
+  return how.fault && how.fault->code == core::errc::handed_over;
+}
+
+bool goes_on_elsewhere(const core::error& why) {
+  return why.code == core::errc::adopted || why.code == core::errc::handed_over;
+}
+
 bool goes_on_elsewhere(const actors::job_stream& s) {
-  return s.state() == phase::done && s.ended().fault && s.ended().fault->code == core::errc::adopted;
+  return s.state() == phase::done && s.ended().fault && goes_on_elsewhere(*s.ended().fault);
 }
 
 kept_jobs::kept_jobs(server_state& all) : all_(all), expired_(remembered) {}

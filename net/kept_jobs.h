@@ -66,7 +66,10 @@ inline constexpr std::string_view not_resumable_code = "not_resumable", unreacha
 inline constexpr follow_refusal crowded_job{
     "too_many_jobs", "this response has as many followers as it may have", {}};
 
-// Whether the job has ended here since another gateway of the fleet goes on with it.
+// Whether a job has ended here since the gateway ends: any other gateway of the fleet can go on with the job.
+bool was_handed_over(const actors::outcome& how);
+// Whether a job has ended here since another gateway of the fleet goes on with it, or can.
+bool goes_on_elsewhere(const core::error& why);
 bool goes_on_elsewhere(const actors::job_stream& job);
 
 class kept_jobs : public std::enable_shared_from_this<kept_jobs> {

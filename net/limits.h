@@ -59,6 +59,9 @@ struct server_options : core::listener_settings {
   // Of a gateway: what it sees of its fleet, for /metrics and /v1/stats; null: nothing yet. Called on any
   // thread. Empty: the server is no gateway.
   std::function<std::shared_ptr<const actors::fleet::fleet_figures>()> fleet = {};
+  // Of a gateway in a demonstration: kills the worker where this job runs. Called on any thread. Empty: there
+  // is no such route.
+  std::function<void(const core::job_id&)> kill_worker_of = {};
 };
 
 }  // namespace weir::net

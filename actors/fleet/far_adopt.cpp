@@ -155,14 +155,7 @@ void far_owner::claim(const job_ptr& j) {
   ++j->claims;
   const auto have = static_cast<std::uint32_t>(j->received.size());
   const auto frame = wire::frame_of(wire::adopt{j->name(), j->job.key, name_, j->slot, have});
-  bus_.ask(subjects_.control_of(j->where->worker), frame, options_.answer_within, ex_,
-           [weak = weak_from_this(), job = std::weak_ptr(j), attempt = j->attempt](bus::answer a) {
-             const auto self = weak.lock();
-             const auto j = job.lock();
-             if (!self || !j || self->stopped_) return;
-             self->on_claimed(j, attempt, a);
-             self->outbox_.flush();
-           });
+  ask_worker(j, subjects_.control_of(j->where->worker), frame, &far_owner::on_claimed);
 }
 
 // The worker has given the job another number of an attempt, so that its former gateway's frames are void.

@@ -33,6 +33,19 @@ core::error lost(std::uint32_t moves) {
 
 }  // namespace
 
+// Asks the job's worker. `reads` gets the answer with the attempt that was asked for, unless the job is gone.
+void far_owner::ask_worker(const job_ptr& j, std::string subject, const std::string& frame,
+                           answer_reader reads) {
+  bus_.ask(std::move(subject), frame, options_.answer_within, ex_,
+           [weak = weak_from_this(), job = std::weak_ptr(j), attempt = j->attempt, reads](bus::answer a) {
+             const auto self = weak.lock();
+             const auto j = job.lock();
+             if (!self || !j || self->stopped_) return;
+             ((*self).*reads)(j, attempt, a);
+             self->outbox_.flush();
+           });
+}
+
 // Sends the job to its place. Its answer, or the first tokens, say that it was taken.
 void far_owner::offer(const job_ptr& j) {
   j->taken = false;
@@ -41,14 +54,7 @@ void far_owner::offer(const job_ptr& j) {
   if (!frames) return fail(j, frames.error());
   const auto subject = subjects_.jobs_of(j->where->worker);
   for (std::size_t i = 0; i + 1 < frames->size(); ++i) bus_.publish(subject, (*frames)[i]);
-  bus_.ask(subject, frames->back(), options_.answer_within, ex_,
-           [weak = weak_from_this(), job = std::weak_ptr(j), attempt = j->attempt](bus::answer a) {
-             const auto self = weak.lock();
-             const auto j = job.lock();
-             if (!self || !j || self->stopped_) return;
-             self->on_answer(j, attempt, a);
-             self->outbox_.flush();
-           });
+  ask_worker(j, subject, frames->back(), &far_owner::on_answer);
 }
 
 void far_owner::on_answer(const job_ptr& j, std::uint8_t attempt, const bus::answer& a) {

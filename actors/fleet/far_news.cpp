@@ -104,18 +104,21 @@ void far_owner::on_answers(bus::message& m) {
 }
 
 void far_owner::on_board(bus::message& m) {
-  if (!wire::kind_of(m.bytes)) return take_board(m.bytes);
-  if (auto n = wire::read_landmarks(m.bytes)) return view_.see(*n);
-  ++now_.broken;
+  if (wire::kind_of(m.bytes)) {
+    const auto n = wire::read_landmarks(m.bytes);
+    if (!n || m.subject != subjects_.board_of(n->worker)) return void(++now_.broken);
+    return view_.see(*n);
+  }
+  auto b = wire::read_board(m.bytes);
+  if (!b || m.subject != subjects_.board_of(b->worker)) return void(++now_.broken);
+  take_board(std::move(*b));
 }
 
-void far_owner::take_board(std::string_view json) {
-  auto b = wire::read_board(json);
-  if (!b) return void(++now_.broken);
-  const std::string worker = b->worker;
-  const auto own = b->gateways.find(name_);
-  const std::uint64_t sent = own == b->gateways.end() ? 0 : own->second.frames;
-  if (view_.see(std::move(*b), time_.now())) lose(worker);
+void far_owner::take_board(wire::fleet_board b) {
+  const std::string worker = b.worker;
+  const auto own = b.gateways.find(name_);
+  const std::uint64_t sent = own == b.gateways.end() ? 0 : own->second.frames;
+  if (view_.see(std::move(b), time_.now())) lose(worker);
   if (!view_.has(worker)) return;  // there are too many
   auto& w = frames_[worker];
   w.sent = std::max(w.sent, sent);

@@ -162,6 +162,11 @@ void far_owner::on(far_pause& m) {
     tell(j->where->worker, wire::pause{j->name(), until - time_.now()});
 }
 
+void far_owner::kill_worker_of(const core::job_id& id) {
+  const auto j = find(id);
+  if (j && j->where && j->taken) tell(j->where->worker, wire::crash{j->name()});
+}
+
 far_owner::job_ptr far_owner::find(const core::job_id& id) const {
   const auto at = jobs_.find(id);
   return at == jobs_.end() ? nullptr : at->second;
@@ -178,6 +183,7 @@ void far_owner::tick() {
   look_after_workers();
   look_after_frames();
   look_after_homeless();
+  look_after_hand_over();
   say_farewell();
   if (now >= pulse_at_) {
     pulse_at_ = now + options_.pulse_every;
@@ -201,7 +207,7 @@ void far_owner::probe(const std::string& worker) {
            [weak = weak_from_this(), worker](bus::answer a) {
              const auto self = weak.lock();
              if (!self || self->stopped_) return;
-             if (a.how == bus::answer::how::came) return self->take_board(a.bytes);
+             if (a.how == bus::answer::how::came) return self->on_probed(worker, a.bytes);
              if (a.how != bus::answer::how::nobody_there) return;
              self->view_.bury(worker);
              self->lose(worker);
@@ -209,9 +215,16 @@ void far_owner::probe(const std::string& worker) {
            });
 }
 
+void far_owner::on_probed(const std::string& worker, std::string_view json) {
+  auto b = wire::read_board(json);
+  if (!b || b->worker != worker) return void(++now_.broken);
+  take_board(std::move(*b));
+}
+
 // A job whose worker has stopped telling news although its board counts frames is asked for again.
 void far_owner::look_after_frames() {
   const auto now = time_.now();
+  std::erase_if(frames_, [&](const auto& f) { return !view_.has(f.first); });
   for (auto& [worker, w] : frames_) {
     const bool behind = w.sent >= w.next;
     if (w.behind && behind) w.gap = true;

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -45,6 +46,10 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   // Spawns the reader of the mailbox. To be called once, before begin().
   void open_mailbox();
   core::result<> begin();
+  // As gateway_side::hand_over(); `done` is called here.
+  void hand_over(core::duration longest, std::function<void(std::uint32_t)> done);
+  // As gateway_side::kill_worker_of().
+  void kill_worker_of(const core::job_id& id);
   // Ends all jobs, and reads nothing any more.
   void stop();
   // Looks for jobs of other gateways; it may outlive this object.
@@ -69,6 +74,12 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
     core::time_point since{};
     unsigned times = 3;
   };
+  // The gateway ends, and leaves its jobs to others.
+  struct hand_over_state {
+    core::time_point until{};
+    std::uint32_t left = 0;  // jobs so far
+    std::function<void(std::uint32_t)> done;
+  };
 
   // ---- the mailbox (far_owner.cpp)
   void on(far_submit& m);
@@ -83,7 +94,7 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on_tokens(bus::message& m);
   void on_answers(bus::message& m);
   void on_board(bus::message& m);
-  void take_board(std::string_view json);
+  void take_board(core::fleet::fleet_board b);
   void take_news(const core::fleet::job_news& n);
   void write_or_wait(const job_ptr& j);
   void ask_again(const std::string& worker, wire_state& w);
@@ -99,7 +110,13 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on_claimed(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
   void on_adopted(const core::fleet::adopted& f);
 
+  // ---- jobs that other gateways will have (far_hand_over.cpp)
+  void look_after_hand_over();
+  void leave_to_run(const job_ptr& j);
+
   // ---- where a job runs (far_moves.cpp)
+  using answer_reader = void (far_owner::*)(const job_ptr&, std::uint8_t attempt, const bus::answer&);
+  void ask_worker(const job_ptr& j, std::string subject, const std::string& frame, answer_reader reads);
   void offer(const job_ptr& j);
   void on_answer(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
   void refused(const job_ptr& j, core::error why);
@@ -119,6 +136,7 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void look_after_homeless();
   void look_after_frames();
   void probe(const std::string& worker);
+  void on_probed(const std::string& worker, std::string_view json);
   void pulse();
   void say_farewell_to(const std::string& worker, const core::fleet::job_name& job);
   void say_farewell();
@@ -150,6 +168,7 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   std::vector<std::weak_ptr<far_job>> waiting_;  // for room in the queue of their stream
   core::fleet::token_frame frame_;
   core::time_point pulse_at_{};
+  std::optional<hand_over_state> handing_;
   gateway_counts now_;
   mutable std::mutex lock_;  // of what follows
   gateway_counts shown_;

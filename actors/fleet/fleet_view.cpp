@@ -53,7 +53,7 @@ bool fleet_view::is_known(worker& w, const wire::board_model& m) {
   const auto own = digests_.find(m.name);
   if (own == digests_.end() || m.batch == 0 || m.context == 0) return false;
   if (own->second == m.digest) return true;
-  if (!std::exchange(w.warned, true))
+  if (!std::exchange(w.warned, true) && warnings_.take(heard_))
     seen_.tell("the fleet", fmt::format("the worker {} has another model under the name {}: other tokens",
                                         w.board.worker, m.name));
   return false;
@@ -62,13 +62,13 @@ bool fleet_view::is_known(worker& w, const wire::board_model& m) {
 bool fleet_view::see(wire::fleet_board b, time_point now) {
   auto at = workers_.find(b.worker);
   if (at == workers_.end()) {
-    if (workers_.size() >= most_workers) return false;
+    if (workers_.size() >= most_workers && !forget_one_without_models()) return false;
     at = workers_.emplace(b.worker, worker()).first;
   } else if (b.number < at->second.board.number) {
     return false;  // it was overtaken
   }
   worker& w = at->second;
-  w.heard = now;
+  w.heard = heard_ = now;
   w.suspected = false;
   const bool hung = w.hangs, left = w.board.state == wire::worker_state::leaving;
   w.board = std::move(b);
@@ -84,6 +84,14 @@ void fleet_view::see(const wire::landmark_news& n) {
   for (auto& p : w->second.places)
     if (p.where.engine == n.engine && p.landmarks->take(n))
       p.seen->known->set(std::make_shared<const wire::landmark_list>(p.landmarks->all));
+}
+
+// Anybody who may publish boards can invent workers. Those keep nobody out that has a model of the gateway's.
+bool fleet_view::forget_one_without_models() {
+  const auto one = std::ranges::find_if(workers_, [](const auto& w) { return w.second.places.empty(); });
+  if (one == workers_.end()) return false;
+  workers_.erase(one);
+  return true;
 }
 
 // True: there is another set of places than before.

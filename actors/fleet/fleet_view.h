@@ -18,6 +18,7 @@
 #include "actors/fleet/far_model.h"
 #include "actors/fleet/far_port.h"
 #include "actors/fleet/gateway_side.h"
+#include "actors/fleet/per_second.h"
 #include "actors/model_list.h"
 #include "core/clock.h"
 #include "core/fleet/fleet_board.h"
@@ -77,6 +78,7 @@ class fleet_view {
   };
   std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where,
                                                 std::size_t ordinal);
+  bool forget_one_without_models();
   bool take_places(worker& w);
   void move_admission(const worker& w);
   bool is_known(worker& w, const core::fleet::board_model& m);
@@ -90,6 +92,8 @@ class fleet_view {
   const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;
   const known_prefixes::counter promised_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::map<std::string, worker> workers_;
+  per_second warnings_{1};    // of workers whose model has other tokens
+  core::time_point heard_{};  // when a board was last seen
 };
 
 }  // namespace weir::actors::fleet

@@ -1,5 +1,7 @@
 #include "actors/fleet/gateway_side.h"
 
+#include <boost/asio/post.hpp>
+
 #include "actors/fleet/far_owner.h"
 #include "actors/fleet/member_name.h"
 #include "actors/fleet/side_thread.h"
@@ -28,6 +30,19 @@ core::result<> gateway_side::start() {
   auto begun = thread_->call([this] { return far_->begin(); });
   if (begun) set_finder_(finder_);
   return begun;
+}
+
+void gateway_side::hand_over(core::duration longest, executor ex, std::function<void(std::uint32_t)> done) {
+  auto tell = [ex = std::move(ex), done = std::move(done)](std::uint32_t left) {
+    boost::asio::post(ex, [done, left] { done(left); });
+  };
+  boost::asio::post(thread_->get_executor(), [to = far_, longest, tell = std::move(tell)]() mutable {
+    to->hand_over(longest, std::move(tell));
+  });
+}
+
+void gateway_side::kill_worker_of(const core::job_id& id) {
+  boost::asio::post(thread_->get_executor(), [to = far_, id] { to->kill_worker_of(id); });
 }
 
 std::vector<seen_worker> gateway_side::workers() const { return far_->workers(); }

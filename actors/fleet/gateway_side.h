@@ -87,6 +87,16 @@ class gateway_side {
   core::result<> start();
   const std::string& name() const noexcept { return name_; }
 
+  // Leaves the jobs that can go on at another gateway to their workers, which keep them for worker_options::
+  // adopt_grace. Their streams end here with the error `handed_over`. A job that no worker has taken yet is
+  // waited for, for `longest`. Then `done` is posted to `ex` with the number of jobs that were left. Jobs
+  // that nobody may resume, and those that came too late, are as they were.
+  void hand_over(core::duration longest, executor ex, std::function<void(std::uint32_t)> done);
+
+  // For a demonstration: the worker where this job runs kills its process, if it was started for that
+  // (worker_options::on_crash). Nothing happens where the job runs nowhere.
+  void kill_worker_of(const core::job_id& id);
+
   fleet_figures figures() const { return {workers(), counts()}; }
   std::vector<seen_worker> workers() const;
   gateway_counts counts() const;

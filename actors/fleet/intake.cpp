@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t most_peers = 1024;
 constexpr core::duration longest_drain = std::chrono::hours(24);
+constexpr core::duration between_hellos = std::chrono::milliseconds(25);
 
 }  // namespace
 
@@ -95,7 +96,10 @@ void intake::on_pulse(bus::message& m) {
   if (const auto p = peers_.find(pulse->gateway); p != peers_.end()) p->second.heard = time_.now();
 }
 
-void intake::on_hello(bus::message&) { publish_board(); }
+// Whoever may say it may say it often. Who is not answered hears the board of the next tick.
+void intake::on_hello(bus::message&) {
+  if (time_.now() - board_at_ >= between_hellos) publish_board();
+}
 
 void intake::on(const wire::cancel& f, const bus::message&) {
   if (const auto g = find(f.job)) g->stream->cancel(f.why);
@@ -111,6 +115,12 @@ void intake::on(const wire::resume& f, const bus::message&) {
 
 void intake::on(const wire::probe&, const bus::message& m) {
   if (!m.answer_to.empty()) bus_.publish(m.answer_to, wire::json_of(board()));
+}
+
+void intake::on(const wire::crash& f, const bus::message&) {
+  const auto g = options_.on_crash ? find(f.job) : nullptr;
+  if (!g || g->over()) return void(++now_.broken);
+  options_.on_crash();
 }
 
 void intake::on(const wire::drain& f, const bus::message& m) {

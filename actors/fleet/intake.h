@@ -80,6 +80,7 @@ class intake : public std::enable_shared_from_this<intake> {
   void on(const core::fleet::adopt& f, const bus::message& m);
   void on(const core::fleet::drop& f, const bus::message& m);
   void on(const core::fleet::probe& f, const bus::message& m);
+  void on(const core::fleet::crash& f, const bus::message& m);
   void on(const core::fleet::drain& f, const bus::message& m);
   void on(const core::fleet::undrain& f, const bus::message& m);
   template <class F>
@@ -150,6 +151,7 @@ class intake : public std::enable_shared_from_this<intake> {
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;
   std::map<std::uint64_t, told_landmarks> told_;  // by engine
+  core::time_point board_at_{};  // when the last one was published
   core::time_point drain_until_ = core::time_point::max(), leave_at_ = core::time_point::max();
   std::vector<std::function<void()>> drained_;  // who waits for the end of the drain
   bool ends_ = false;                           // the process ends once it is free

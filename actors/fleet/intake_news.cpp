@@ -108,6 +108,7 @@ void intake::tick() {
 
 void intake::publish_board() {
   ++boards_;
+  board_at_ = time_.now();
   bus_.publish(subjects_.board_of(name_), wire::json_of(board()));
 }
 
@@ -159,6 +160,8 @@ wire::fleet_board intake::board() {
   b.state = state_;
   b.build = options_.build;
   b.number = boards_;
+  b.broken = now_.broken;
+  b.untold = now_.silent;
   for (const auto& h : doors_.hosts)
     if (const auto silent = h->published().silent_for(time_.now()))
       b.silent_ms = std::max<std::uint64_t>(

@@ -33,6 +33,8 @@ struct worker_options {
   core::duration retain = std::chrono::seconds(60);       // how long ended jobs are kept for their gateway
   core::duration silent_after = std::chrono::seconds(2);  // without a pulse a gateway counts as gone
   core::duration adopt_grace = std::chrono::seconds(30);  // how long the jobs of such a gateway run on
+  // In a demonstration: kills the process, as a gateway asks for a job that runs here. Empty: nobody may.
+  std::function<void()> on_crash = {};
   std::optional<executor> where;                          // in a simulation; else a thread of its own
 };
 

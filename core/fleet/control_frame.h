@@ -124,6 +124,12 @@ struct drop {
 struct probe {
   static constexpr auto kind = frame_kind::probe;
 };
+// A worker that was started for a demonstration (worker_options::on_crash) kills its process if it has this
+// job. All others count the frame as broken.
+struct crash {
+  static constexpr auto kind = frame_kind::crash;
+  job_name job;
+};
 struct pulse {
   static constexpr auto kind = frame_kind::pulse;
   std::string gateway;
@@ -143,7 +149,7 @@ struct undrain {
 };
 
 using control = std::variant<taken, refused, gone, found, adopted, cancel, pause, resume, again, find, adopt,
-                             drop, probe, pulse, drain, undrain>;
+                             drop, probe, crash, pulse, drain, undrain>;
 
 std::string frame_of(const control& c);
 // nullopt: no control frame, or one that is cut or has a value that it may not have.

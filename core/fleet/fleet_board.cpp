@@ -94,6 +94,8 @@ std::string json_of(const fleet_board& b) {
                    {"build", b.build},
                    {"number", b.number},
                    {"silent_ms", b.silent_ms},
+                   {"broken", b.broken},
+                   {"untold", b.untold},
                    {"models", std::move(models)}};
   std::size_t left = longest_board - std::min(longest_board, json::serialize(out).size() + 64);
   json::object gateways;
@@ -128,6 +130,8 @@ result<fleet_board> read_board(std::string_view text) {
   take(o, "build", b.build);
   take(o, "number", b.number);
   take(o, "silent_ms", b.silent_ms);
+  take(o, "broken", b.broken);
+  take(o, "untold", b.untold);
   if (const auto* models = o.if_contains("models"); models && models->is_array())
     for (const auto& m : models->get_array())
       if (m.is_object() && b.models.size() < most_models) b.models.push_back(model_of(m.get_object()));

@@ -35,6 +35,7 @@ enum class frame_kind : std::uint8_t {
   find,       // a gateway asks all workers for a job whose own gateway may be gone
   found,      // the job as it was sent, or a part of it, and how it stands
   adopted,    // another gateway has adopted these jobs
+  crash,      // in a demonstration: the worker that has this job kills its own process
   landmarks,  // which prefixes an engine has in its cache, among the boards of its worker
   last = landmarks
 };

@@ -13,6 +13,7 @@ bool open_to_pages(endpoint to) {
     case endpoint::stream:  // a WebSocket's Origin is judged at the upgrade
     case endpoint::issue_token:
     case endpoint::metrics:
+    case endpoint::kill_worker_of_job:
     case endpoint::list_all_models:
     case endpoint::add_model:
     case endpoint::change_model:

@@ -194,7 +194,7 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
     out = encoder.whole(all);
   }
   if (failed) {
-    cancel(all);
+    if (!goes_on_elsewhere(*failed)) cancel(all);
     all.clear();
   }
   const bool goes_on = co_await write(std::move(out));  // what the answer was made of is counted until then
@@ -231,7 +231,8 @@ asio::awaitable<void> http_session::stream_kept(const kept_answer& a, std::vecto
 }
 
 // A choice that fails ends the answer: the others are cancelled, and the error is the last event. Where the
-// connection follows the choices, what came before the failure is still on its way.
+// connection follows the choices, what came before the failure is still on its way. Where one choice goes on
+// at another gateway, so do the others.
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::vector<answer_choice> all,
                                                   std::vector<std::uint32_t> from) {
@@ -259,7 +260,8 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, std::v
     }
     const bool all_shown = std::ranges::all_of(shown, &shown_choice::ended);
     const auto failed = more ? std::nullopt : failure_of(all);
-    if (failed && !cancelled) std::ranges::for_each(all, &answer_choice::cancel);
+    if (failed && !cancelled && !goes_on_elsewhere(*failed))
+      std::ranges::for_each(all, &answer_choice::cancel);
     cancelled = failed.has_value();
     const bool ended = all_shown || (failed && !all.front().is_followed());
     if (ended && failed) events.fail(out_, *failed);

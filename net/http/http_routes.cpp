@@ -173,6 +173,21 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& f
   co_return json_reply(std::move(out));
 }
 
+// A demonstration: the worker of a job of this client dies. A client that is not in one learns nothing.
+asio::awaitable<reply> kill_worker(hub& h, const route_match& route, const bearer& from) {
+  const auto& kill = h.server().options.kill_worker_of;
+  const auto id = job_named(route.id);
+  if (!kill || !id) co_return not_found("there is nothing at this path");
+  const auto who = h.server().bearers.asker_of(from);
+  auto begin = [&](auto done) { h.server().service.find_job(who, *id, h.executor(), std::move(done)); };
+  const auto job = co_await called_back<std::optional<actors::job_view>>(begin);
+  if (!job || !job->finish_reason.empty()) co_return not_found("there is no such job, or it has ended");
+  kill(*id);
+  reply r = json_reply(R"({"status":"told"})");
+  r.status = 202;
+  co_return r;
+}
+
 // ---- health
 
 reply show_ready(hub& h) {
@@ -311,8 +326,12 @@ void append_models(std::string& out, const actors::service& s, const bearer& fro
 }
 
 // The workers of a gateway's fleet. Of models that the client may not use nothing is shown.
-void append_fleet(std::string& out, const actors::fleet::fleet_figures& now, const bearer& from) {
+void append_fleet(std::string& out, const actors::fleet::fleet_figures& now, bool demo, const bearer& from) {
   append_object(out, "fleet", [&] {
+    if (demo) {
+      append_key(out, "demo");
+      out += "true";
+    }
     append_count(out, "jobs", now.counts.jobs);
     append_count(out, "moved", now.counts.moved);
     append_key(out, "workers");
@@ -355,7 +374,8 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
     append_count(out, "rss_bytes", resident_bytes());
     if (const auto now = h.server().service.loading()) append_loading(out, *now);
     if (const auto& fleet = h.server().options.fleet)
-      if (const auto now = fleet()) append_fleet(out, *now, from);
+      if (const auto now = fleet())
+        append_fleet(out, *now, h.server().options.kill_worker_of != nullptr, from);
     if (admin && from.key) append_keys(out, h.server().bearers.counts());
   });
   if (admin) co_return json_reply(std::move(out));
@@ -435,6 +455,8 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::show_job:
     case endpoint::cancel_job:
       co_return co_await one_job(h, route, from);
+    case endpoint::kill_worker_of_job:
+      co_return co_await kill_worker(h, route, from);
     case endpoint::live:
       co_return json_reply(R"({"status":"live"})");
     case endpoint::ready:

@@ -141,6 +141,7 @@ std::string_view order_code_of(errc code) {
     case errc::prompt_too_long:
     case errc::internal:
     case errc::adopted:
+    case errc::handed_over:
       break;
   }
   return "internal";

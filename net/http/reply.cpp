@@ -47,6 +47,7 @@ unsigned status_of(core::errc code) {
     case core::errc::overloaded:
       return 429;
     case core::errc::unavailable:
+    case core::errc::handed_over:
       return 503;
     case core::errc::bad_file:
     case core::errc::internal:

@@ -14,6 +14,7 @@
 
 #include "net/http/http_answer.h"
 #include "net/http/reply.h"
+#include "net/kept_jobs.h"
 #include "net/response_terms.h"
 
 namespace weir::net {
@@ -38,7 +39,9 @@ class response_events {
   void end(std::string& out, std::span<const actors::outcome> endings) {
     writer_.end(out, log_ ? *log_ : nothing_, endings.front(), terms_->completed_s(endings.front()));
   }
+  // A response that goes on at another gateway has not failed.
   void fail(std::string& out, const core::error& e) {
+    if (goes_on_elsewhere(e)) return writer_.leave(out, e);
     actors::outcome how;
     how.reason = core::finish_reason::error;
     how.fault = e;

@@ -42,6 +42,7 @@ constexpr route routes[] = {
     {"GET", "/v1/jobs/{job}/events", endpoint::follow_job},
     {"GET", "/v1/jobs/{job}", endpoint::show_job},
     {"DELETE", "/v1/jobs/{job}", endpoint::cancel_job},
+    {"POST", "/v1/jobs/{job}/kill-worker", endpoint::kill_worker_of_job},
     {"GET", "/v1/stats", endpoint::stats},
     {"GET", "/metrics", endpoint::metrics},
     {"GET", "/health", endpoint::ready},

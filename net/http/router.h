@@ -35,7 +35,8 @@ enum class endpoint {
   list_jobs,
   show_job,
   cancel_job,
-  follow_job,  // events
+  follow_job,          // events
+  kill_worker_of_job,  // of a demonstration
   live,
   ready,
   stats,

@@ -13,7 +13,9 @@ namespace weir::load {
 
 class answer_reader {
  public:
-  answer_reader(stream_record r, bool keep_text) : record_(std::move(r)), keep_text_(keep_text) {}
+  // `outlives`: the answer goes on where its server ends, and is to be resumed.
+  answer_reader(stream_record r, bool keep_text, bool outlives = false)
+      : record_(std::move(r)), keep_text_(keep_text), outlives_(outlives) {}
 
   // Takes all bytes that came to `t`; they were read from the socket at time `at`. Returns the number of
   // frames with tokens.
@@ -35,6 +37,12 @@ class answer_reader {
           break;
         case happening::kind::opened:
           break;
+        case happening::kind::closed:
+          if (outlives_ && h.leaves && !response_id_.empty()) {
+            left_ = true;
+            return frames;
+          }
+          [[fallthrough]];
         default:
           conclude(h);
       }
@@ -59,6 +67,7 @@ class answer_reader {
   const std::string& response_id() const { return response_id_; }
   // Bytes that resume the answer on `t`, which is of a new connection. REQUIRES: response_id() is not empty.
   std::string resume(talk& t) {
+    left_ = false;
     return t.resume(fmt::format("r{}.{}", record_.index, ++lanes_), response_id_, record_.seen());
   }
   // The same for an answer that another client asked for.
@@ -68,6 +77,8 @@ class answer_reader {
   }
 
   bool over() const { return over_; }
+  // The server ends, and leaves the answer to be resumed at another one.
+  bool left() const { return left_; }
   stream_record& record() { return record_; }
 
  private:
@@ -86,8 +97,8 @@ class answer_reader {
   }
 
   stream_record record_;
-  bool keep_text_;
-  bool over_ = false;
+  bool keep_text_, outlives_;
+  bool over_ = false, left_ = false;
   std::string response_id_;
   std::uint64_t lanes_ = 0;  // lanes on which the answer was resumed
 };

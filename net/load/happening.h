@@ -45,6 +45,7 @@ struct happening {
   std::uint64_t input_tokens = 0, output_tokens = 0;  // of done; 0: not reported
   bool cancelled = false;                             // of done
   bool expired = false;                               // of refused: the server no longer keeps the answer
+  bool leaves = false;                                // of closed: the server ends, and says so
   std::string why;                                    // of refused, failed, closed
 };
 

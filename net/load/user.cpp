@@ -163,7 +163,8 @@ task<void> user::serve(request asked) {
   r.scheduled = r.sent = asked.at;
   r.slow = slow_;
   r.frames = std::exchange(spare_, {});
-  answer_.emplace(std::move(r), !followers_.empty() || shared_.w.ask->prompt_of(asked.index).has_value());
+  const bool keeps_text = !followers_.empty() || shared_.w.ask->prompt_of(asked.index).has_value();
+  answer_.emplace(std::move(r), keeps_text, shared_.w.resume);
   cut_off_ = dropped_ = following_ = false;
   ++shared_.counts.streams;
   const bool there = co_await connected();
@@ -236,7 +237,9 @@ task<bool> user::reconnected() {
   co_return false;
 }
 
-bool user::reading() const { return !answer_->over() && !cut_off_ && !dropped_ && !shared_.stopping; }
+bool user::reading() const {
+  return !answer_->over() && !answer_->left() && !cut_off_ && !dropped_ && !shared_.stopping;
+}
 
 // Sends, and reads until the answer is over, the connection has ended, or the user has closed it.
 task<void> user::send_and_listen(std::string words) {

@@ -11,6 +11,7 @@ using kind = happening::kind;
 namespace {
 
 constexpr std::int64_t most_tokens = 1'000'000'000;  // of one delta
+constexpr std::uint16_t going_away = 1001;           // the code with which a server that ends closes
 
 }  // namespace
 
@@ -79,6 +80,7 @@ bool weir_talk::next(happening& h) {
       case ws_reader::kind::closed:
         fail(h, fmt::format("closed by the server with {}", got.code));
         h.is = kind::closed;
+        h.leaves = got.code == going_away;
         return true;
       case ws_reader::kind::broken:
         return fail(h, fmt::format("not a WebSocket: {}", got.payload));

@@ -26,6 +26,15 @@ void append_workers(prometheus_text& out, const std::vector<seen_worker>& worker
     out.sample({{"worker", w.board.worker}}, std::chrono::duration<double>(w.age).count());
 }
 
+void append_rejects(prometheus_text& out, const std::vector<seen_worker>& workers) {
+  out.family("weir_fleet_worker_frames_broken_total", type::counter,
+             "Frames that a worker could not read, or that are for no worker, and dropped.");
+  for (const auto& w : workers) out.sample({{"worker", w.board.worker}}, w.board.broken);
+  out.family("weir_fleet_worker_untold_total", type::counter,
+             "Questions for jobs that a worker did not tell of: of another key, or unknown.");
+  for (const auto& w : workers) out.sample({{"worker", w.board.worker}}, w.board.untold);
+}
+
 // A sample for each engine of each worker. Engines of one worker and model may differ by number alone.
 template <class Get>
 void one_an_engine(prometheus_text& out, const std::vector<seen_worker>& workers, std::string_view name,
@@ -41,6 +50,7 @@ void one_an_engine(prometheus_text& out, const std::vector<seen_worker>& workers
 
 void append_fleet(prometheus_text& out, const actors::fleet::fleet_figures& now) {
   append_workers(out, now.workers);
+  append_rejects(out, now.workers);
   one_an_engine(out, now.workers, "weir_fleet_engine_jobs",
                 "Jobs of all gateways that an engine of a worker runs or keeps waiting.",
                 [](const board_model& m) { return std::uint64_t{m.jobs}; });

@@ -53,6 +53,11 @@ export class Answer {
     this.#say(stream.seq === 0 ? "waiting for the first token" : "going on after the reload");
   }
 
+  /** The server's id of it; null before the server has taken it. */
+  get response_id() {
+    return this.#stream.response_id;
+  }
+
   /** All that is shown in the turn. */
   get parts() {
     const { step } = this.#page;

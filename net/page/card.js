@@ -63,6 +63,11 @@ export class Card {
     return !this.#over;
   }
 
+  /** The server's id of it; null before the server has taken it. */
+  get response_id() {
+    return this.#stream.response_id;
+  }
+
   /** The code of the error that ended the stream. */
   get code() {
     return this.#stream.result?.error?.code;

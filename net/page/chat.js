@@ -55,6 +55,11 @@ export class ChatView {
     return this.#answer !== null;
   }
 
+  /** The id of the response that is being written, or null. */
+  get running() {
+    return this.#answer?.response_id ?? null;
+  }
+
   /** @param {import("./history.js").Chat} chat */
   open(chat) {
     this.#leave();

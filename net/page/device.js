@@ -1,6 +1,7 @@
 // device.js — what the server does for all its clients: sequences in the batch, jobs that wait, the use of
 // the pages, and the model that it is still loading. Nothing is shown that may no longer be true.
 import { authorization } from "./credentials.js";
+import { workers_may_die } from "./demo.js";
 import { name_in_text } from "./models.js";
 
 const $ = (id) => document.getElementById(id);
@@ -70,6 +71,7 @@ function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet }) {
   $("device-gone").hidden = true;
   $("one-server").hidden = fleet !== undefined;
   $("fleet").hidden = fleet === undefined;
+  workers_may_die(fleet?.demo === true);
   show_loading(load);
   const at_work = fleet ? fleet.jobs > 0 : jobs.decoding + jobs.prefilling > 0;
   idle_looks = at_work || jobs.queued > 0 ? 0 : idle_looks + 1;

@@ -58,6 +58,7 @@ const page = {
   },
   changed: show_state,
   expired: () => ask_for_key(),
+  running: () => chat.running ?? streams.running[0]?.response_id ?? null,
 };
 const chat = new ChatView(page);
 const streams = new StreamsView(page);

@@ -125,6 +125,9 @@ class event_writer {
   void end_prepared(std::string& out, std::int64_t completed_s);
   // Appends `error`, for what ends a stream before its job has begun.
   void fail(std::string& out, const core::error& e);
+  // Appends `error` where the response goes on at another gateway of a fleet. Its number is that of the event
+  // before, so that a client that goes on behind it misses no event.
+  void leave(std::string& out, const core::error& e) const;
   void keep_alive(std::string& out) const;  // appends a comment, which clients do not see
   // The number of the next event.
   std::int64_t next() const noexcept { return next_; }

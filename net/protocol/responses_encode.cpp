@@ -15,7 +15,7 @@ void append_null(std::string& out, std::string_view key) {
   out += "null";
 }
 
-// The codes that OpenAI's clients know.
+// The codes that OpenAI's clients know, and those of a fleet.
 std::string_view error_code(core::errc code) {
   switch (code) {
     case core::errc::overloaded:
@@ -26,6 +26,10 @@ std::string_view error_code(core::errc code) {
     case core::errc::does_not_fit:
     case core::errc::not_supported:
       return "invalid_prompt";
+    case core::errc::adopted:
+      return "adopted";
+    case core::errc::handed_over:
+      return "handed_over";
     default:
       return "server_error";
   }
@@ -380,6 +384,18 @@ void event_writer::fail(std::string& out, const core::error& e) {
     else
       append_text(out, "param", e.param);
   });
+}
+
+void event_writer::leave(std::string& out, const core::error& e) const {
+  out += "event: error\ndata: ";
+  append_object(out, [&] {
+    append_text(out, "type", "error");
+    append_int(out, "sequence_number", std::max(next_ - 1, after_));
+    append_text(out, "code", error_code(e.code));
+    append_text(out, "message", e.message);
+    append_null(out, "param");
+  });
+  out += "\n\n";
 }
 
 void event_writer::keep_alive(std::string& out) const { out += ": keep-alive\n\n"; }

@@ -340,6 +340,8 @@ std::string_view code_of(core::errc code) {
       return "already_there";
     case core::errc::adopted:
       return "adopted";
+    case core::errc::handed_over:
+      return "handed_over";
     case core::errc::bad_file:
     case core::errc::internal:
       break;

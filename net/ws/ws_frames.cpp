@@ -32,11 +32,19 @@ bool ws_frames::take(std::string& out, ws::scratch& s, bool with_lanes) {
     to_say_.pop_front();
     return true;
   }
-  for (std::size_t i = 0; i < lanes_.size() && with_lanes; ++i) {
+  for (std::size_t i = 0; i < lanes_.size() && with_lanes;) {
     const std::size_t at = (next_lane_ + i) % lanes_.size();
     const auto next = lanes_[at]->take(out, s);
-    if (next == ws::lane::next::nothing) continue;
+    if (next == ws::lane::next::nothing) {
+      ++i;
+      continue;
+    }
     next_lane_ = at + 1;
+    if (next == ws::lane::next::left) {
+      lane_over(at);
+      i = 0;
+      continue;
+    }
     if (next == ws::lane::next::last_frame) lane_over(at);
     return true;
   }

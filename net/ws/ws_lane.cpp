@@ -42,7 +42,9 @@ lane::next lane::take(std::string& out, scratch& s) {
   if (!begun_) return begin(out, s);
   const picture job = look();
   if (take_delta(out, s, job)) return next::frame;
-  if (!job.ended || shown_ < job.published()) return next::nothing;
+  if (!job.ended) return next::nothing;
+  if (was_handed_over(*job.ended)) return next::left;
+  if (shown_ < job.published()) return next::nothing;
   append_done(out, names(), shown_, *job.ended);
   return next::last_frame;
 }

@@ -5,7 +5,8 @@
 //
 // The frames of a lane are created or resumed, deltas, done, in this order. Where the job waits for its
 // model, created comes at once, and loaded once the job is admitted. A job that was refused, or cannot be
-// followed, has one error instead, and a job that was cancelled before a model took it has only done.
+// followed, has one error instead, and a job that was cancelled before a model took it has only done. A job
+// that a gateway of a fleet has handed over has no done here.
 //
 // Used on the session's shard.
 #pragma once
@@ -46,7 +47,9 @@ class lane {
   const std::string& id() const noexcept { return id_; }
   const std::string& response_id() const noexcept { return response_id_; }
 
-  enum class next { nothing, frame, last_frame };
+  // left: nothing was appended, and nothing will be. The job goes on at another gateway, where the client
+  // resumes it once this connection has ended.
+  enum class next { nothing, frame, last_frame, left };
   // Appends the next frame, with everything that is queued for this lane and allowed by its window and its
   // pace. After last_frame there is no other.
   next take(std::string& out, scratch& s);

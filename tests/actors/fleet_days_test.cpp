@@ -28,7 +28,7 @@ struct asked_job {
 
 struct tally {
   unsigned jobs = 0, whole = 0, cancelled = 0, failed = 0, refused = 0;
-  unsigned resumed = 0, not_found = 0, not_resumable = 0, handed = 0;
+  unsigned resumed = 0, not_found = 0, not_resumable = 0, handed = 0, handed_over = 0;
   std::uint64_t moved = 0, hops = 0, again = 0, frames_void = 0, dead = 0, told_again = 0;
 };
 
@@ -48,7 +48,8 @@ class fleet_day {
     for (int i = 0; i < 5 && !calm_; ++i) plan_trouble();
     if (seed_ % 3 == 1 && !calm_) plan_rest();
     if (seed_ % 4 == 2) plan_resumes();
-    if (seed_ % 4 == 3) after(seconds(2) + within(seconds(5)), [this] { kill_gateway(); });
+    if (seed_ % 4 == 3)
+      after(seconds(2) + within(seconds(5)), [this] { below(2) == 0 ? kill_gateway() : end_gateway(); });
     REQUIRE(t_.here.run([&] { return planned_ == 0; }, std::chrono::minutes(5)));
     REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, is_settled); }, std::chrono::minutes(5)));
     t_.wait(std::chrono::seconds(20));  // the ends of graces, and of what is kept
@@ -138,12 +139,31 @@ class fleet_day {
   // A gateway is killed, and its clients come to the others.
   void kill_gateway() {
     killed_ = below(t_.gateways.size());
+    lose_gateway();
+  }
+
+  // A gateway is told to end. It hands its jobs over, and ends a while later.
+  void end_gateway() {
+    killed_ = below(t_.gateways.size());
+    ++planned_;
+    t_.gateways[killed_].side->hand_over(seconds(1), t_.here.get_executor(), [this](std::uint32_t left) {
+      --planned_;
+      handed_over_ += left;
+      after(std::chrono::milliseconds(500), [this] { lose_gateway(); });
+    });
+  }
+
+  void lose_gateway() {
     t_.gateways[killed_].bus->kill();
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const auto j = jobs_[i];
-      if (j->home != killed_ || fleet_town::over(j->stream)) continue;
+      if (j->home != killed_) continue;
+      const bool handed_over = j->stream->state() == phase::done && j->stream->ended().fault &&
+                               j->stream->ended().fault->code == core::errc::handed_over;
+      if (fleet_town::over(j->stream) && !handed_over) continue;
       j->abandoned = true;
-      if (j->stream->state() == phase::running) after(within(seconds(2)), [this, j] { resume(j, 3); });
+      if (handed_over || j->stream->state() == phase::running)
+        after(within(seconds(2)), [this, j] { resume(j, 3); });
     }
   }
 
@@ -238,6 +258,7 @@ class fleet_day {
     for (const auto& j : jobs_)
       if (!j->abandoned) judge(*j, sum);
     sum.resumed += resumed_, sum.not_found += not_found_, sum.not_resumable += not_resumable_;
+    sum.handed_over += handed_over_;
     for (std::size_t i = 0; i < t_.gateways.size(); ++i) {
       if (i == killed_) continue;
       const auto& g = t_.gateways[i];
@@ -318,8 +339,8 @@ class fleet_day {
   fleet_town t_;
   const std::unique_ptr<loop_net::endpoint> operator_ = t_.net->join();
   std::vector<std::shared_ptr<asked_job>> jobs_;
-  unsigned planned_ = 0, resumed_ = 0, not_found_ = 0, not_resumable_ = 0;
-  std::size_t killed_ = SIZE_MAX;  // index of the gateway that was killed
+  unsigned planned_ = 0, resumed_ = 0, not_found_ = 0, not_resumable_ = 0, handed_over_ = 0;
+  std::size_t killed_ = SIZE_MAX;  // index of the gateway that was killed, or has ended
 };
 
 void live_days(unsigned days, std::uint64_t first) {
@@ -332,13 +353,14 @@ void live_days(unsigned days, std::uint64_t first) {
   }
   CAPTURE(sum.jobs, sum.whole, sum.cancelled, sum.failed, sum.refused, sum.moved, sum.hops, sum.again,
           sum.frames_void, sum.dead, sum.told_again, sum.resumed, sum.not_found, sum.not_resumable,
-          sum.handed);
+          sum.handed, sum.handed_over);
   CHECK(sum.whole >= sum.jobs * 3 / 4);
   CHECK((sum.failed + sum.refused) * 50 <= sum.jobs);
   CHECK(sum.moved >= days / 4);
   CHECK(sum.again >= days / 4);
   CHECK(sum.resumed >= days / 2);
   CHECK(sum.handed >= days / 16);
+  CHECK(sum.handed_over >= days / 16);
   CHECK(sum.not_found * 4 <= sum.resumed);
 }
 

@@ -7,7 +7,7 @@
 #include "core/fleet/control_frame.h"
 #include "core/fleet/subjects.h"
 #include "core/grammar/compile.h"
-#include "tests/actors/fleet_town.h"
+#include "tests/actors/fleet_resume_town.h"
 #include "tests/support/data.h"
 
 namespace weir::tests::fleet_resume_test {
@@ -19,85 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using search_end = job_search::end;
 using answer = job_search::answer;
-
-// Gateways and workers that have seen each other.
-struct fleet_of : fleet_town {
-  explicit fleet_of(std::uint64_t seed, int n_gateways = 2, int n_workers = 1, std::string sim = "rate=50",
-                    net_manners how = {})
-      : fleet_town(seed, std::move(sim), how) {
-    for (int i = 0; i < n_workers; ++i) add_worker(quick());
-    for (int i = 0; i < n_gateways; ++i) add_gateway();
-    wait(seconds(1));
-  }
-  static fleet::worker_options quick() {
-    fleet::worker_options o;
-    o.retain = seconds(5);
-    o.adopt_grace = seconds(3);
-    return o;
-  }
-  gateway& first() { return gateways.front(); }
-  gateway& other() { return gateways.back(); }
-
-  // A request that other gateways can go on with.
-  static actors::request asked(std::uint32_t tokens, std::uint64_t seed, std::string prompt = "hello") {
-    auto r = ask(std::move(prompt), tokens, seed);
-    r.who = {7, 0};
-    r.resumable = std::make_shared<const std::string>("for the client");
-    return r;
-  }
-  std::shared_ptr<job_stream> running(actors::request r, std::uint32_t tokens = 20) {
-    const auto s = send(first(), std::move(r));
-    REQUIRE(here.run([&] { return s->published() >= tokens; }, seconds(60)));
-    return s;
-  }
-
-  std::shared_ptr<std::optional<answer>> begin_find(gateway& g, const core::job_id& id,
-                                                    actors::principal who = {7, 0}) {
-    auto said = std::make_shared<std::optional<answer>>();
-    job_search s{id, who, {}, here.get_executor(), [said](answer a) { *said = std::move(a); }};
-    g.service->find_elsewhere(std::move(s));
-    return said;
-  }
-  answer found_at(gateway& g, const core::job_id& id, actors::principal who = {7, 0}) {
-    const auto said = begin_find(g, id, who);
-    REQUIRE(here.run([&] { return said->has_value(); }, seconds(10)));
-    if ((*said)->job) all.push_back((*said)->job->stream);
-    return **said;
-  }
-  // Kills the job's gateway, goes on with the job at the other one, and kills its worker. Returns once the
-  // job has ended.
-  std::shared_ptr<job_stream> resumed_and_moved(const core::job_id& id) {
-    first().bus->kill();
-    const auto on = resumed_at(other(), id);
-    REQUIRE(here.run([&] { return on->published() >= 40; }, seconds(10)));
-    for (auto& w : workers)
-      if (w.service->stats().engine.decoding > 0) w.bus->kill();
-    finish(on);
-    return on;
-  }
-  std::shared_ptr<job_stream> resumed_at(gateway& g, const core::job_id& id) {
-    const auto a = found_at(g, id);
-    REQUIRE(a.how == search_end::found);
-    return a.job->stream;
-  }
-  void finish(const std::shared_ptr<job_stream>& s) {
-    REQUIRE(here.run([&] { return over(s); }, std::chrono::minutes(2)));
-  }
-  // Nothing is left of any job in a worker, or in a gateway that lives.
-  void check_empty(std::initializer_list<gateway*> alive) {
-    all.clear();
-    wait(seconds(12));
-    for (const auto& w : workers) {
-      CHECK(w.side->counts().jobs == 0);
-      CHECK(w.side->counts().kept == 0);
-      CHECK(w.service->stats().engine.pages_used == 0);
-      CHECK(w.service->memory()->used() == 0);
-    }
-    for (const auto* g : alive) {
-      CHECK(g->side->counts().jobs == 0);
-    }
-  }
-};
+using fleet_of = resume_town;
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // fleet_kit.js — a fleet of real processes on this machine: a nats-server, workers and gateways, each of
 // which can be killed, stopped for a while and started again.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -47,6 +47,7 @@ export async function start_weir(words) {
     url: /http:\/\/\S+/.exec(ready)?.[0],
     name: /^weir worker ready (\S+)/.exec(ready)?.[1],
     ended,
+    pid: child.pid,
     log: () => log,
     signal: (name) => child.kill(name),
     kill: async () => {
@@ -56,8 +57,13 @@ export async function start_weir(words) {
   };
 }
 
-/** A nats-server on a port that is free, and on the same one when it is started again. */
+/** A nats-server on a port that is free, and on the same one when it is started again. `config`: the text of
+ * a configuration file beside that. */
 export class Nats {
+  #config;
+  constructor(config = "") {
+    this.#config = config;
+  }
   #folder = mkdtempSync(join(tmpdir(), "weir-fleet-"));
   #child;
   #ended;
@@ -68,6 +74,10 @@ export class Nats {
   async start() {
     const words = ["-a", "127.0.0.1", "-p", `${this.port}`, "--ports_file_dir", this.#folder];
     words.push("-l", join(this.#folder, "log"));
+    if (this.#config) {
+      writeFileSync(join(this.#folder, "nats.conf"), this.#config);
+      words.push("-c", join(this.#folder, "nats.conf"));
+    }
     this.#child = spawn("nats-server", words, { ...search, stdio: "ignore" });
     this.#ended = new Promise((resolve) => this.#child.once("close", resolve));
     const file = join(this.#folder, `nats-server_${this.#child.pid}.ports`);

@@ -7,11 +7,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as path_of } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { WebSocket } from "ws";
 
 import { seeded } from "./bursts.js";
-import { events_of } from "./event_source.js";
 import { Nats, boards, skip, start_weir, until } from "./fleet_kit.js";
+import { followed, followed_response, lane, post, resumed_lane } from "./fleet_streams.js";
 import { start_real } from "./real_server.js";
 import { drawn } from "./seeds.js";
 
@@ -41,62 +40,6 @@ const kinds = {
   },
 };
 
-/** A lane of weir.v1: its text so far, and `done`. */
-function lane(url, message) {
-  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/stream`, ["weir.v1"]);
-  const stream = { text: "", seq: 0, id: undefined, logprobs: [], resumed: undefined };
-  stream.done = new Promise((resolve, reject) => {
-    socket.on("message", (data) => {
-      const frame = JSON.parse(data);
-      if (frame.type === "session.created") socket.send(JSON.stringify({ id: "lane", ...message }));
-      if (frame.type === "response.created") stream.id = frame.response_id;
-      if (frame.type === "response.resumed") stream.resumed = frame;
-      if (frame.type === "response.delta") {
-        stream.text += frame.delta;
-        stream.seq = frame.seq;
-        stream.logprobs.push(...(frame.logprobs ?? []));
-      }
-      if (frame.type !== "response.done" && frame.type !== "error") return;
-      resolve(frame);
-      socket.close();
-    });
-    socket.on("close", () => reject(new Error("the connection was lost")));
-    socket.on("error", reject);
-  });
-  stream.done.catch(() => {});
-  return stream;
-}
-
-/** An answer of events over HTTP: the text of each choice so far, the last event's id, and `done`. */
-function events(url, how = {}) {
-  const stream = { texts: [], id: undefined, last: undefined, number: -1, over: false };
-  stream.done = (async () => {
-    const answer = await fetch(url, how);
-    if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
-    for await (const { data, id } of events_of(answer.body)) {
-      if (data === undefined || data === "[DONE]") continue;
-      const said = JSON.parse(data);
-      if (said.error) throw new Error(JSON.stringify(said.error));
-      stream.id ??= said.id ?? said.response?.id;
-      if (id) stream.last = id;
-      stream.number = said.sequence_number ?? stream.number;
-      const add = (index, text) => (stream.texts[index] = (stream.texts[index] ?? "") + text);
-      for (const { index, text } of said.choices ?? []) add(index, text);
-      if (said.type === "response.output_text.delta") add(0, said.delta);
-      stream.ended = said.type;
-    }
-    stream.over = true;
-    return stream;
-  })();
-  stream.done.catch(() => {});
-  return stream;
-}
-const post = (url, path, body) =>
-  events(`${url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ stream: true, ...body }),
-  });
 const completion_of = ({ input, ...body }) => ({ ...body, prompt: input });
 const response_of = ({ max_tokens, ignore_eos, ...body }) => ({ ...body, max_output_tokens: max_tokens });
 const joined = (a, b) =>
@@ -143,8 +86,7 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
         const first = lane(gateways[0].url, create);
         await kill_first(() => first.text.length > some);
         await assert.rejects(first.done);
-        const resume = { type: "response.resume", response_id: first.id, after: first.seq };
-        const rest = lane(gateways[0].url, resume);
+        const rest = resumed_lane(gateways[0].url, first);
         const done = await rest.done;
         assert.equal(done.type, "response.done", JSON.stringify(done));
         const expected = await right.done;
@@ -166,11 +108,10 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
         const first = post(gateways[0].url, "/v1/completions", { ...body, on_disconnect: "continue" });
         await kill_first(() => first.texts[1]?.length > some);
         await assert.rejects(first.done);
-        const headers = { "last-event-id": first.last };
-        const rest = await events(`${gateways[0].url}/v1/jobs/${first.id}/events`, { headers }).done;
+        const rest = await followed(gateways[0].url, first).done;
         assert.deepEqual(joined(first.texts, rest.texts), (await right.done).texts);
         assert.equal(rest.id, first.id);
-        const again = await events(`${gateways[0].url}/v1/jobs/${first.id}/events`).done;
+        const again = await followed(gateways[0].url, { id: first.id }).done;
         assert.deepEqual(again.texts, (await right.done).texts);
       }
     });
@@ -206,7 +147,7 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
         await kill_first(() => first.texts[0]?.length > some);
         await assert.rejects(first.done);
         const url = `${gateways[0].url}/v1/responses/${first.id}`;
-        const rest = await events(`${url}?stream=true&starting_after=${first.number}`).done;
+        const rest = await followed_response(gateways[0].url, first).done;
         await right.done;
         assert.deepEqual(joined(first.texts, rest.texts), right.texts);
         assert.equal(rest.ended, right.ended);
@@ -221,11 +162,10 @@ for (const [kind, { engine, model, asked }] of Object.entries(kinds))
       const right = lane(alone.url, create);
       const first = lane(gateways[0].url, create);
       await until(() => first.text.length > 20, "the answer runs");
-      const from = (stream) => ({ type: "response.resume", response_id: first.id, after: stream.seq });
-      const second = lane(gateways[1].url, from(first));
+      const second = resumed_lane(gateways[1].url, first);
       const ended = await first.done;
       assert.equal(ended.error.code, "adopted", JSON.stringify(ended));
-      const back = lane(gateways[0].url, from(first));
+      const back = resumed_lane(gateways[0].url, first);
       assert.equal((await back.done).type, "response.done");
       assert.equal((await second.done).error.code, "adopted");
       await right.done;
@@ -275,39 +215,16 @@ describe("parts and protocols at another gateway", { skip }, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The events of an answer, each as a text, up to the end; and `done`. */
-  function all_events(url, how) {
-    const stream = { all: [], id: undefined, last: undefined };
-    stream.done = (async () => {
-      const answer = await fetch(url, how);
-      if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
-      for await (const { data, id } of events_of(answer.body)) {
-        if (data === undefined || data === "[DONE]") continue;
-        const said = JSON.parse(data);
-        stream.id ??= said.id ?? said.message?.id;
-        stream.all.push(said);
-        if (id) stream.last = id;
-      }
-      return stream;
-    })();
-    stream.done.catch(() => {});
-    return stream;
-  }
-  const asked = (body) => ({
-    method: "POST",
-    headers: { "content-type": "application/json", "anthropic-version": "2023-06-01" },
-    body: JSON.stringify({ model: "sim", stream: true, messages, ...body }),
-  });
+  const asked = (body) => ({ model: "sim", messages, ...body });
   const text_in = (events, of) => events.map((e) => of(e) ?? "").join("");
 
   async function goes_on(path, body, parts) {
-    const right = all_events(`${alone.url}${path}`, asked(body));
-    const first = all_events(`${gateways[0].url}${path}`, asked({ ...body, on_disconnect: "continue" }));
+    const right = post(alone.url, path, asked(body));
+    const first = post(gateways[0].url, path, asked({ ...body, on_disconnect: "continue" }));
     await until(() => text_in(first.all, parts.at(-1)).length > 20, "the call's arguments come");
     await gateways.shift().kill();
     await assert.rejects(first.done);
-    const headers = { "last-event-id": first.last };
-    const rest = await all_events(`${gateways[0].url}/v1/jobs/${first.id}/events`, { headers }).done;
+    const rest = await followed(gateways[0].url, first).done;
     await right.done;
     for (const part of parts) {
       assert.ok(text_in(right.all, part).length > 20);

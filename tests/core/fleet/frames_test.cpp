@@ -313,6 +313,7 @@ TEST_CASE("control frames come out as they went in, and no beginning of one is o
       pulse{gateway, 6},
       fleet::drain{std::chrono::seconds(30)},
       undrain{},
+      crash{name},
       found{n, 5, worker, "chat", 2, std::chrono::seconds(1), 6, true, 1, 3, "job"}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);
@@ -387,6 +388,8 @@ TEST_CASE("a board comes out as it went in, and what is no board is refused") {
   b.worker = worker;
   b.state = worker_state::draining;
   b.number = 9;
+  b.broken = 10;
+  b.untold = 11;
   b.models.push_back({.name = "chat",
                       .device = "sim",
                       .engine = 4,
@@ -402,6 +405,8 @@ TEST_CASE("a board comes out as it went in, and what is no board is refused") {
   REQUIRE(read.has_value());
   CHECK(json_of(*read) == json_of(b));
   CHECK(read->gateways.at(gateway).frames == 12);
+  CHECK(read->broken == 10);
+  CHECK(read->untold == 11);
   CHECK_FALSE(read_board("{}").has_value());
   CHECK_FALSE(read_board("[1]").has_value());
   CHECK_FALSE(read_board(R"({"v":2,"o":"wwwwwwww22222222","state":"ready"})").has_value());

@@ -49,6 +49,7 @@ TEST_CASE("router: every route of the wire page is found") {
       {"GET", "/v1/jobs/ab", endpoint::show_job, "ab"},
       {"DELETE", "/v1/jobs/ab", endpoint::cancel_job, "ab"},
       {"GET", "/v1/jobs/ab/events", endpoint::follow_job, "ab"},
+      {"POST", "/v1/jobs/ab/kill-worker", endpoint::kill_worker_of_job, "ab"},
       {"GET", "/v1/jobs/msg_a%2fb/events?after=1.2", endpoint::follow_job, "msg_a/b"},
       {"GET", "/v1/jobs/events", endpoint::show_job, "events"},
       {"GET", "/v1/stats#x", endpoint::stats, ""},

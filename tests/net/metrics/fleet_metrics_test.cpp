@@ -24,6 +24,8 @@ std::shared_ptr<actors::fleet::fleet_figures> a_fleet() {
   };
   using enum core::fleet::worker_state;
   auto& a = worker("a", ready, false);
+  a.broken = 11;
+  a.untold = 12;
   for (const std::uint64_t engine : {1, 2}) {
     auto& m = a.models.emplace_back();
     m.name = "chat";
@@ -64,6 +66,9 @@ TEST_CASE("a gateway's metrics: workers by state, engines, and what became of jo
   CHECK(m.value("weir_fleet_engine_jobs", second) == 20);
   CHECK(m.value("weir_fleet_engine_batch", second) == 64);
   CHECK(m.value("weir_fleet_engine_tokens_per_second", second) == 500.5);
+  CHECK(m.value("weir_fleet_worker_frames_broken_total", {{"worker", "a"}}) == 11);
+  CHECK(m.value("weir_fleet_worker_untold_total", {{"worker", "a"}}) == 12);
+  CHECK(m.value("weir_fleet_worker_untold_total", {{"worker", "b"}}) == 0);
   const std::pair<const char*, double> totals[] = {{"weir_fleet_jobs", 8},
                                                    {"weir_fleet_jobs_moved_total", 5},
                                                    {"weir_fleet_refused_after_pick_total", 6},
