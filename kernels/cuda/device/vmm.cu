@@ -30,18 +30,28 @@ bool find_all(vmm_driver& to) {
 
 CUdeviceptr number(void* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
+CUmemAllocationProp memory_of(CUdevice on) {
+  CUmemAllocationProp out = {};
+  out.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  out.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  out.location.id = on;
+  return out;
+}
+
 }  // namespace
 
 std::shared_ptr<virtual_memory> virtual_memory::open(device& d) {
   vmm_driver driver;
   CUdevice on = 0;
   int supported = 0;
+  std::size_t unit = 0;
   if (!find_all(driver) || driver.device_of(&on, d.index) != CUDA_SUCCESS) return nullptr;
-  const CUresult e =
-      driver.attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, on);
-  if (e != CUDA_SUCCESS || !supported) return nullptr;
-  std::shared_ptr<virtual_memory> out(new virtual_memory(d, driver, on));
-  return out->find_unit() ? out : nullptr;
+  const auto asked = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+  if (driver.attribute(&supported, asked, on) != CUDA_SUCCESS || !supported) return nullptr;
+  const CUmemAllocationProp k = memory_of(on);
+  const CUresult e = driver.granularity(&unit, &k, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (e != CUDA_SUCCESS || unit == 0 || granule % unit != 0) return nullptr;
+  return std::make_shared<virtual_memory>(d, driver, on, unit);
 }
 
 virtual_memory::~virtual_memory() {
@@ -49,14 +59,6 @@ virtual_memory::~virtual_memory() {
     if (r.mapped) unmap(at, r.bytes);
     driver_.unreserve(number(at), r.bytes);
   }
-}
-
-bool virtual_memory::find_unit() {
-  const CUmemAllocationProp k = kind();
-  std::size_t unit = 0;
-  const CUresult e = driver_.granularity(&unit, &k, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  unit_ = unit;
-  return e == CUDA_SUCCESS && unit > 0 && granule % unit == 0;
 }
 
 // Whether a call succeeded. Where it failed for another reason than a shortage, the device has failed.
@@ -67,14 +69,6 @@ bool virtual_memory::check(CUresult e, const char* what) {
   if (driver_.error_name(e, &name) != CUDA_SUCCESS || !name) name = "unknown error";
   d_.fault = d_.label + ": " + name + " at " + what;
   return false;
-}
-
-CUmemAllocationProp virtual_memory::kind() const {
-  CUmemAllocationProp out = {};
-  out.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  out.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  out.location.id = on_;
-  return out;
 }
 
 void* virtual_memory::allocate(std::uint64_t bytes) {
@@ -123,7 +117,7 @@ bool virtual_memory::map_all(void* at, std::uint64_t bytes) {
     done += n;
   }
   CUmemAccessDesc access = {};
-  access.location = kind().location;
+  access.location = memory_of(on_).location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   if (done == bytes && check(driver_.set_access(number(at), bytes, &access, 1), "cuMemSetAccess")) return true;
   unmap(at, done);
@@ -132,11 +126,12 @@ bool virtual_memory::map_all(void* at, std::uint64_t bytes) {
 
 // Once the handle is released, the mapping alone holds the memory.
 bool virtual_memory::map_one(CUdeviceptr at, std::uint64_t bytes) {
-  const CUmemAllocationProp k = kind();
+  const CUmemAllocationProp k = memory_of(on_);
   CUmemGenericAllocationHandle handle = 0;
   if (!check(driver_.create(&handle, bytes, &k, 0), "cuMemCreate")) return false;
   const bool mapped = check(driver_.map(at, bytes, 0, handle, 0), "cuMemMap");
-  return check(driver_.release(handle), "cuMemRelease") && mapped;
+  check(driver_.release(handle), "cuMemRelease");
+  return mapped;
 }
 
 // Unmaps the first `bytes` bytes of a range, granule by granule: a call takes whole mappings alone.

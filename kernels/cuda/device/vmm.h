@@ -50,6 +50,9 @@ class virtual_memory {
   // what is returned.
   static std::shared_ptr<virtual_memory> open(device& d);
 
+  // `unit`: the device's granularity, which divides `granule`.
+  virtual_memory(device& d, const vmm_driver& driver, CUdevice on, std::uint64_t unit)
+      : d_(d), driver_(driver), on_(on), unit_(unit) {}
   virtual_memory(const virtual_memory&) = delete;
   ~virtual_memory();
 
@@ -72,10 +75,7 @@ class virtual_memory {
     bool mapped = false;
   };
 
-  virtual_memory(device& d, const vmm_driver& driver, CUdevice on) : d_(d), driver_(driver), on_(on) {}
-  bool find_unit();
   bool check(CUresult e, const char* what);
-  CUmemAllocationProp kind() const;
   bool map_all(void* at, std::uint64_t bytes);
   bool map_one(CUdeviceptr at, std::uint64_t bytes);
   void unmap(void* at, std::uint64_t bytes);
@@ -83,7 +83,7 @@ class virtual_memory {
   device& d_;
   const vmm_driver driver_;
   const CUdevice on_;
-  std::uint64_t unit_ = 0;  // the device's granularity
+  const std::uint64_t unit_;
   std::unordered_map<void*, range> ranges_;
 };
 
