@@ -58,8 +58,8 @@ void touch_all(void* at, std::uint64_t bytes) {
   for (std::thread& t : helpers) t.join();
 }
 
-// `e`: what an allocation answered. Null, and no fault, where it says that memory is short, or that the system
-// lets no more of it be pinned.
+// `e`: what an allocation answered. Null, and no fault, where it says that memory is short, or that the
+// system lets no more of it be pinned.
 void* unless_short(device& d, cudaError_t e, void* at) {
   if (e == cudaErrorMemoryAllocation || e == cudaErrorNotPermitted || e == cudaErrorNotSupported ||
       e == cudaErrorOperatingSystem) {

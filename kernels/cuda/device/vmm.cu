@@ -21,11 +21,10 @@ bool find(F& to, const char* name) {
 
 bool find_all(vmm_driver& to) {
   return find(to.device_of, "cuDeviceGet") && find(to.attribute, "cuDeviceGetAttribute") &&
-         find(to.error_name, "cuGetErrorName") &&
-         find(to.granularity, "cuMemGetAllocationGranularity") && find(to.reserve, "cuMemAddressReserve") &&
-         find(to.unreserve, "cuMemAddressFree") && find(to.create, "cuMemCreate") &&
-         find(to.release, "cuMemRelease") && find(to.map, "cuMemMap") && find(to.unmap, "cuMemUnmap") &&
-         find(to.set_access, "cuMemSetAccess");
+         find(to.error_name, "cuGetErrorName") && find(to.granularity, "cuMemGetAllocationGranularity") &&
+         find(to.reserve, "cuMemAddressReserve") && find(to.unreserve, "cuMemAddressFree") &&
+         find(to.create, "cuMemCreate") && find(to.release, "cuMemRelease") && find(to.map, "cuMemMap") &&
+         find(to.unmap, "cuMemUnmap") && find(to.set_access, "cuMemSetAccess");
 }
 
 CUdeviceptr number(void* at) { return reinterpret_cast<CUdeviceptr>(at); }
@@ -119,7 +118,8 @@ bool virtual_memory::map_all(void* at, std::uint64_t bytes) {
   CUmemAccessDesc access = {};
   access.location = memory_of(on_).location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (done == bytes && check(driver_.set_access(number(at), bytes, &access, 1), "cuMemSetAccess")) return true;
+  if (done == bytes && check(driver_.set_access(number(at), bytes, &access, 1), "cuMemSetAccess"))
+    return true;
   unmap(at, done);
   return false;
 }
