@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "kernels/host_room.h"
+
 namespace weir::kernels {
 
 namespace {
@@ -36,9 +38,8 @@ std::uint64_t host_give_back(void*, void* at, std::uint64_t bytes) {
 }
 
 // The system would end a process that touches more than there is: it is asked first.
-bool host_take_again(void* self, void* at, std::uint64_t bytes) {
-  const std::uint64_t free = host_free_bytes(self);
-  if (free != 0 && free < bytes) return false;
+bool host_take_again(void*, void* at, std::uint64_t bytes) {
+  if (host_room() < bytes) return false;
   commit(at, bytes);
   return true;
 }

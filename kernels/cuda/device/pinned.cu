@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/host_memory.h"
+#include "kernels/host_room.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -78,8 +78,7 @@ void* allocate_pinned(device& d, std::uint64_t bytes) {
     return unless_short(d, e, at);
   }
   // Memory is refused here: the system would end the process that touches more than there is.
-  const std::uint64_t free = host_free_bytes(nullptr);
-  if (free != 0 && free < bytes) return nullptr;
+  if (host_room() < bytes) return nullptr;
   const std::uint64_t all = rounded(bytes);
   void* at = reserve(all);
   if (!at) return nullptr;

@@ -12,7 +12,7 @@
 namespace weir::kernels::cuda {
 
 // Returns null where memory is short, which is no fault of the device. A large allocation is refused where
-// the system reports less as available.
+// the process may not take so much (kernels/host_room.h).
 void* allocate_pinned(device& d, std::uint64_t bytes);
 
 // Waits for no work: the device must be done with the memory. `bytes`: those of allocate_pinned().
