@@ -68,6 +68,8 @@ core::result<planned_device> measure_device(const std::string& device, const own
     d.kind = core::memory_kind::device;
     d.reserve = o.reserve_bytes;
     measure_cuda(d, **open);
+    if (!(*open)->do_give_back)
+      d.notes.push_back(fmt::format("{} has no virtual memory management: its models cannot sleep", d.name));
   }
   return d;
 }
@@ -115,13 +117,14 @@ core::result<core::memory_plan> plan_memory(std::span<const load_step> loads, co
                                             std::span<const planned_device> devices) {
   std::vector<core::plan_device> rows;
   std::vector<std::size_t> row_of;  // by the index of a device
-  std::vector<std::string> assumed;
+  std::vector<std::string> assumed, notes;
   for (const planned_device& d : devices) {
     const auto same = std::ranges::find(rows, d.name, &core::plan_device::name);
     row_of.push_back(static_cast<std::size_t>(same - rows.begin()));
     if (same != rows.end()) continue;
     rows.push_back(d);
     assumed.insert(assumed.end(), d.assumed.begin(), d.assumed.end());
+    notes.insert(notes.end(), d.notes.begin(), d.notes.end());
   }
   std::vector<core::model_needs> needs;
   for (const load_step& l : loads) {
@@ -131,7 +134,9 @@ core::result<core::memory_plan> plan_memory(std::span<const load_step> loads, co
     needs.push_back(std::move(*one));
   }
   auto plan = core::make_plan(std::move(rows), needs);
-  if (plan) plan->assumed = std::move(assumed);
+  if (!plan) return plan;
+  plan->assumed = std::move(assumed);
+  plan->notes = std::move(notes);
   return plan;
 }
 

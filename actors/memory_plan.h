@@ -22,6 +22,7 @@ namespace weir::actors {
 struct planned_device : core::plan_device {
   std::shared_ptr<const kernels::backend> sizes;  // says what models take there; null: sim
   std::vector<std::string> assumed;               // what is not measured, for people
+  std::vector<std::string> notes;                 // what models cannot do there, for people
 };
 
 // Measures a device: cpu, reference, cuda:N or sim, as owner_options::device. On cuda it is opened for a

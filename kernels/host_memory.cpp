@@ -6,21 +6,43 @@
 #include <fstream>
 #include <string>
 
+#include "kernels/host_room.h"
+
 namespace weir::kernels {
+
+namespace {
 
 // Asks for huge pages where the system has them. Touches every page, so that the system maps it now and not
 // in the middle of a step.
+void commit(void* at, std::uint64_t bytes) {
+  ::madvise(at, bytes, MADV_HUGEPAGE);
+  constexpr std::uint64_t smallest_page = 4096;
+  for (std::uint64_t i = 0; i < bytes; i += smallest_page)
+    static_cast<volatile std::byte*>(at)[i] = std::byte{0};
+}
+
+}  // namespace
+
 void* host_allocate(void*, std::uint64_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  ::madvise(data, bytes, MADV_HUGEPAGE);
-  constexpr std::uint64_t smallest_page = 4096;
-  for (std::uint64_t at = 0; at < bytes; at += smallest_page)
-    static_cast<volatile std::byte*>(data)[at] = std::byte{0};
+  commit(data, bytes);
   return data;
 }
 
 void host_free(void*, void* at, std::uint64_t bytes) { ::munmap(at, bytes); }
+
+// The system takes the pages, and gives zeroed ones when the addresses are used next (Linux, madvise(2)).
+std::uint64_t host_give_back(void*, void* at, std::uint64_t bytes) {
+  return ::madvise(at, bytes, MADV_DONTNEED) == 0 ? bytes : 0;
+}
+
+// The system would end a process that touches more than there is: it is asked first.
+bool host_take_again(void*, void* at, std::uint64_t bytes) {
+  if (host_room() < bytes) return false;
+  commit(at, bytes);
+  return true;
+}
 
 void host_move(void*, void* to, const void* from, std::uint64_t bytes) { std::memcpy(to, from, bytes); }
 

@@ -9,6 +9,8 @@ namespace weir::kernels {
 
 void* host_allocate(void* self, std::uint64_t bytes);
 void host_free(void* self, void* at, std::uint64_t bytes);
+std::uint64_t host_give_back(void* self, void* at, std::uint64_t bytes);
+bool host_take_again(void* self, void* at, std::uint64_t bytes);
 void host_move(void* self, void* to, const void* from, std::uint64_t bytes);  // do_upload and do_download
 void host_copy(void* self, const copy&);
 std::uint64_t host_free_bytes(void* self);  // what the system reports as available now

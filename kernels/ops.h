@@ -296,6 +296,16 @@ struct backend {
   void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;
   // Frees what do_allocate returned for the same `bytes`.
   void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
+  // Gives back the memory behind what do_allocate returned for the same `bytes`. The addresses stay reserved:
+  // until do_take_again nothing may read or write there, and do_free may end the allocation. Waits for the
+  // work that was begun before. Returns the bytes that were given back, which is 0 where the allocation is
+  // smaller than the least piece of memory that the device gives back; it then keeps its memory. Both entries
+  // are null where the backend cannot do this.
+  std::uint64_t (*do_give_back)(void* self, void* at, std::uint64_t bytes) = nullptr;
+  // Takes memory again for an allocation that was given back, at the same addresses and zeroed (invariant 5).
+  // False: memory is short, which is no fault of the device; nothing was taken then. REQUIRES: do_give_back
+  // was called for the allocation, and no do_take_again since then returned true
+  bool (*do_take_again)(void* self, void* at, std::uint64_t bytes) = nullptr;
   // Copy between memory of the host and the backend's; done when they return.
   void (*do_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes) = nullptr;
   void (*do_download)(void* self, void* to_host, const void* from, std::uint64_t bytes) = nullptr;

@@ -33,6 +33,8 @@ constexpr std::array benchmarks{
     benchmark{"slo", "prompts beside streams: first tokens against gaps, by rows a step and with --slo",
               bench::add_slo},
     benchmark{"shares", "two models on one device: each alone, and both by their weights", bench::add_shares},
+    benchmark{"sleep", "a model sleeps and wakes: times beside the link's rate, and equal tokens afterwards",
+              bench::add_sleep},
 };
 
 }  // namespace

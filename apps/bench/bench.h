@@ -23,6 +23,7 @@ command add_kernels(CLI::App& app);
 command add_serve_bench(CLI::App& app);
 command add_slo(CLI::App& app);
 command add_shares(CLI::App& app);
+command add_sleep(CLI::App& app);
 
 // The options of every benchmark that runs on a device.
 struct device_options {

@@ -92,6 +92,8 @@ profile::profile(std::shared_ptr<const backend> of)
           .on_host = of_->on_host,
           .do_allocate = through<&backend::do_allocate>::call,
           .do_free = through<&backend::do_free>::call,
+          .do_give_back = of_->do_give_back ? through<&backend::do_give_back>::call : nullptr,
+          .do_take_again = of_->do_take_again ? through<&backend::do_take_again>::call : nullptr,
           .do_upload = through<&backend::do_upload>::call,
           .do_download = through<&backend::do_download>::call,
           .do_copy = through<&backend::do_copy>::call,
@@ -117,7 +119,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 45 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 47 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

@@ -91,6 +91,7 @@ struct memory_plan {
   std::vector<planned_model> models;  // in the order in which they are to be loaded: the least weights first
   std::optional<shortage> lacks;      // nullopt: all fit
   std::vector<std::string> assumed;   // figures that were assumed and not measured, for people
+  std::vector<std::string> notes;     // what models cannot do on these devices, for people
 
   bool fits() const noexcept { return !lacks; }
 };

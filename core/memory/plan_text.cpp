@@ -89,6 +89,7 @@ std::vector<std::string> plan_lines(const memory_plan& p) {
   out.push_back(p.fits() ? fmt::format("fits; {}; the load order is {}", free_text(p), order_text(p))
                          : shortage_text(p));
   for (const auto& a : p.assumed) out.push_back("assumed: " + a);
+  for (const auto& n : p.notes) out.push_back("note: " + n);
   return out;
 }
 
@@ -102,6 +103,7 @@ std::string plan_json(const memory_plan& p) {
   if (p.lacks)
     out["short"] = json::object{{"device", p.lacks->device}, {"bytes", p.lacks->bytes}, {"for", p.lacks->of}};
   if (!p.assumed.empty()) out["assumed"] = json::array(p.assumed.begin(), p.assumed.end());
+  if (!p.notes.empty()) out["notes"] = json::array(p.notes.begin(), p.notes.end());
   return json_line(out);
 }
 

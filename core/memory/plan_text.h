@@ -11,7 +11,7 @@
 namespace weir::core {
 
 // A plan in lines, in 10⁹ bytes: each device, below it its models in the order of their loads; then whether
-// all fit, with what is missing where they do not; then what was assumed.
+// all fit, with what is missing where they do not; then what was assumed, and notes.
 std::vector<std::string> plan_lines(const memory_plan& p);
 
 // What a plan lacks, in one sentence that names the device, the line and the bytes. REQUIRES: !p.fits()
@@ -20,9 +20,10 @@ std::string shortage_text(const memory_plan& p);
 // A plan as JSON on one line, in bytes:
 //   {"weir_plan":1,"fits":true,"devices":[{"device","total","outside","context","reserve","free"}],
 //    "models":[{"name","order","device":["cuda:0"],"layers":[32],"weights","workspaces","runtime","pages",
-//    "kv_tokens","context"}],"short":{"device","bytes","for"},"assumed":["…"]}
+//    "kv_tokens","context"}],"short":{"device","bytes","for"},"assumed":["…"],
+//    "notes":["…"]}
 // `total` is 0 where it is unknown. A device has `loaded` where models stay there; `short` is there where the
-// models do not fit, and `assumed` where something was.
+// models do not fit, and `assumed` and `notes` where there are some.
 std::string plan_json(const memory_plan& p);
 
 }  // namespace weir::core

@@ -49,6 +49,7 @@ std::span<const std::byte> decoder_model::weights_of_a_step() const noexcept {
 }
 
 result<void> decoder_model::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
+  if (auto ok = check_awake(); !ok) return ok;
   const std::uint32_t rows = max_batch + prompt_rows;
   if (!whole_) return make_room(rows, max_batch) ? result<void>() : no_room(rows, errc::does_not_fit);
   const std::uint32_t longest = pages_for(info_.context);
@@ -60,6 +61,7 @@ result<void> decoder_model::warm_up(std::uint32_t max_batch, std::uint32_t promp
 }
 
 result<void> decoder_model::forward(const batch& b) {
+  if (rest_ != rest::awake) return check_awake();
   const auto rows = static_cast<std::uint32_t>(b.tokens.size());
   if (whole_) {
     copy_pages(b.copies);

@@ -2,7 +2,8 @@
 //
 // The forward pass is: embedding, then attention and feed-forward for each layer, then logits. What each of
 // these is, a description says (kernels/model_shape.h). Their operations are in decoder_layers.cpp, those of
-// feed-forwards and experts in decoder_mixture.cpp; pages are in decoder_pages.cpp.
+// feed-forwards and experts in decoder_mixture.cpp; pages are in decoder_pages.cpp, and sleep is in
+// decoder_sleep.cpp.
 //
 // A backend may offer the whole decoder as one operation (kernels/decoder.h). The model then uses it to
 // compute and to draw, and runs ahead. The forward pass of single operations defines the results that the
@@ -15,6 +16,9 @@
 //   2. A row's logits depend on its own sequence alone: bit for bit on the reference and cpu backends, and on
 //      cuda if it is deterministic.
 //   3. forward() allocates only for more rows than any forward before.
+//   4. A model that sleeps, or whose weights were not sound after a sleep, computes nothing: what would use
+//   its
+//      memory is an error of internal.
 #pragma once
 
 #include <memory>
@@ -26,6 +30,7 @@
 #include "core/model/device_draws.h"
 #include "core/model/kv_choice.h"
 #include "core/model/model.h"
+#include "core/model/sleeping_weights.h"
 #include "core/model/weights.h"
 #include "core/sample/logprobs.h"
 #include "kernels/buffer.h"
@@ -65,6 +70,12 @@ class decoder_model final : public model {
   result<void> collect(std::span<drawn> out) override;
   void set_company(bool others) override;
   std::optional<duration> device_time() const override;
+  // On the host 0, and the weights stay where they are. Elsewhere the bytes are those of the first sleep; the
+  // memory stays until the model is destroyed, for later sleeps.
+  std::optional<std::uint64_t> sleep_bytes() const noexcept override;
+  // A call for the state that the model is in changes nothing and is no error.
+  result<void> sleep() override;
+  result<void> wake() override;
   const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override;
   std::span<const float> logits(std::uint32_t row) const override;
 
@@ -81,6 +92,11 @@ class decoder_model final : public model {
   result<void> device_state() const;
   result<void> refusal(errc code) const;
   result<void> no_room(std::uint32_t rows, errc code) const;
+  bool can_sleep() const noexcept;
+  void give_back(const kernels::buffer& b) const;
+  bool take_again(const kernels::buffer& b) const;
+  result<void> no_room_to_wake(std::uint64_t bytes) const;
+  result<void> check_awake() const;
   void copy_pages(std::span<const page_copy> copies);
   struct pieces {
     std::byte* first;
@@ -122,6 +138,11 @@ class decoder_model final : public model {
   kernels::buffer pages_;
   std::uint32_t page_count_ = 0;
   kernels::host_buffer host_pages_;  // [slots], then by group [layers, keys then values, the same part]
+
+  // Spoiled: after a sleep the weights were not what they had been.
+  enum class rest : std::uint8_t { awake, asleep, spoiled };
+  rest rest_ = rest::awake;
+  sleeping_weights sleeping_;
 
   // The rows of the current step.
   std::vector<std::uint32_t> positions_;   // [rows]

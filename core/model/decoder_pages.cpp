@@ -6,6 +6,7 @@
 namespace weir::core {
 
 result<void> decoder_model::allocate_pages(std::uint32_t count) {
+  if (auto ok = check_awake(); !ok) return ok;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
     return make_error(errc::does_not_fit, "{} pages of {} bytes are more than 64 bits can count", count,
@@ -78,11 +79,13 @@ void decoder_model::copy(const page_part& p, const pieces& to, const pieces& fro
 }
 
 result<void> decoder_model::save_page(page_id page, std::uint32_t slot) {
+  if (rest_ != rest::awake) return check_awake();
   for (const page_part& p : parts_) copy(p, in_host(p, slot), in_pool(p, page));
   return device_state();
 }
 
 result<void> decoder_model::restore_page(page_id page, std::uint32_t slot) {
+  if (rest_ != rest::awake) return check_awake();
   for (const page_part& p : parts_) copy(p, in_pool(p, page), in_host(p, slot));
   return device_state();
 }

@@ -52,6 +52,20 @@ struct planned {
   std::vector<placed_order> orders;
 };
 
+// An area ends where the next one begins.
+std::vector<weight_area> areas_of(const planned& p, const kernels::buffer& memory) {
+  std::vector<weight_area> out;
+  const auto begin = [&](const std::byte* at, std::size_t tensors) {
+    out.push_back({static_cast<u64>(at - memory.data()), 0, static_cast<std::uint32_t>(tensors)});
+  };
+  for (const placed& each : p.all) begin(each.to, each.pieces.size());
+  for (const placed_order& o : p.orders) begin(o.to, 1);
+  std::ranges::sort(out, {}, &weight_area::first);
+  u64 end = memory.size();
+  for (auto a = out.rbegin(); a != out.rend(); end = a++->first) a->bytes = end - a->first;
+  return out;
+}
+
 result<planned> allocate(const model_config& config, const checkpoint* from, dtype type,
                          const backend_ptr& to) {
   placer measure(from, type, has_experts(config), *to, nullptr);
@@ -63,6 +77,7 @@ result<planned> allocate(const model_config& config, const checkpoint* from, dty
                       to->free_bytes(to->self));
   placer bind(from, type, has_experts(config), *to, memory.data());
   planned p{lay_out(config, bind), std::move(bind.all()), std::move(bind.orders())};
+  p.weights.areas = areas_of(p, memory);
   p.weights.memory = std::move(memory);
   return p;
 }

@@ -45,8 +45,16 @@ struct layer_weights {
   kernels::expert_weights experts;
 };
 
+// Consecutive bytes of a model's weights that belong together: a matrix or a vector, with the padding behind
+// it.
+struct weight_area {
+  std::uint64_t first = 0, bytes = 0;  // in model_weights::memory
+  std::uint32_t tensors = 1;           // that are stacked in it
+};
+
 struct model_weights {
   kernels::buffer memory;
+  std::vector<weight_area> areas;  // of all the memory, in order
   kernels::matrix embedding;  // [vocab, hidden]
   std::vector<layer_weights> layers;
   const float* embed_norm = nullptr;  // [hidden], ones; null: the embedding is not normed

@@ -1,10 +1,14 @@
 // The table of a CUDA device: memory, copies, and the entries that other files implement.
 #include "kernels/cuda/backend.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/decoder.h"
 #include "kernels/cuda/decoder_room.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/limits.h"
+#include "kernels/cuda/device/pinned.h"
+#include "kernels/cuda/device/vmm.h"
 #include "kernels/cuda/pages/copy.h"
 #include "kernels/cuda/pieces.h"
 #include "kernels/cuda/products/block_layout.h"
@@ -16,10 +20,21 @@ namespace weir::kernels {
 namespace cuda {
 namespace {
 
-// Memory that is short is reported by null; it is not a fault of the device.
-void* allocate(void* self, std::uint64_t bytes) {
-  device& d = of(self);
-  if (d.failed()) return nullptr;
+constexpr std::uint64_t zeroed_at_once = 1u << 30;  // 0.4 ms on an H100
+constexpr std::uint64_t long_copy = 16u << 20;      // bytes from which on a copy gives way to others
+
+// Zeroes memory, and waits for it.
+bool zero(device& d, void* at, std::uint64_t bytes) {
+  for (std::uint64_t done = 0; done < bytes && !d.failed(); done += zeroed_at_once) {
+    auto* to = static_cast<std::byte*>(at) + done;
+    WEIR_CUDA(d, cudaMemsetAsync(to, 0, std::min(zeroed_at_once, bytes - done), d.stream));
+    d.breathe(device::rests_of_copies);
+  }
+  d.sync();
+  return !d.failed();
+}
+
+void* allocate_small(device& d, std::uint64_t bytes) {
   void* at = nullptr;
   const cudaError_t e = cudaMalloc(&at, bytes);
   if (e == cudaErrorMemoryAllocation) {
@@ -27,15 +42,34 @@ void* allocate(void* self, std::uint64_t bytes) {
     return nullptr;
   }
   WEIR_CUDA(d, e);
-  if (at) WEIR_CUDA(d, cudaMemsetAsync(at, 0, bytes, d.stream));
-  d.sync();
-  return d.failed() ? nullptr : at;
+  return at;
+}
+
+// Memory that is short is reported by null; it is not a fault of the device.
+void* allocate(void* self, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return nullptr;
+  void* at = d.vmm && d.vmm->takes(bytes) ? d.vmm->allocate(bytes) : allocate_small(d, bytes);
+  return at && zero(d, at, bytes) ? at : nullptr;
 }
 
 void release(void* self, void* at, std::uint64_t) {
   device& d = of(self);
   d.sync();
+  if (d.vmm && d.vmm->owns(at)) return d.vmm->free(at);
   WEIR_CUDA(d, cudaFree(at));
+}
+
+std::uint64_t give_back(void* self, void* at, std::uint64_t) {
+  device& d = of(self);
+  d.sync();
+  return d.failed() || !d.vmm->owns(at) ? 0 : d.vmm->give_back(at);
+}
+
+bool take_again(void* self, void* at, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return false;
+  return !d.vmm->owns(at) || (d.vmm->take_again(at) && zero(d, at, bytes));
 }
 
 void upload(void* self, void* to, const void* from, std::uint64_t bytes) {
@@ -43,6 +77,7 @@ void upload(void* self, void* to, const void* from, std::uint64_t bytes) {
   if (d.failed()) return;
   WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d.stream));
   d.sync();
+  if (bytes >= long_copy) d.breathe(device::rests_of_copies);
 }
 
 void download(void* self, void* to, const void* from, std::uint64_t bytes) {
@@ -50,26 +85,20 @@ void download(void* self, void* to, const void* from, std::uint64_t bytes) {
   if (d.failed()) return;
   WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, d.stream));
   d.sync();
+  if (bytes >= long_copy) d.breathe(device::rests_of_copies);
 }
 
 void run_copy(void* self, const copy& c) { copy_pieces(of(self), c); }
 
 void* allocate_host(void* self, std::uint64_t bytes) {
   device& d = of(self);
-  if (d.failed()) return nullptr;
-  void* at = nullptr;
-  const cudaError_t e = cudaMallocHost(&at, bytes);
-  if (e == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    return nullptr;
-  }
-  return WEIR_CUDA(d, e) ? at : nullptr;
+  return d.failed() ? nullptr : allocate_pinned(d, bytes);
 }
 
-void release_host(void* self, void* at, std::uint64_t) {
+void release_host(void* self, void* at, std::uint64_t bytes) {
   device& d = of(self);
   d.sync();
-  WEIR_CUDA(d, cudaFreeHost(at));
+  free_pinned(d, at, bytes);
 }
 
 void begin_upload(void* self, void* to, const void* from, std::uint64_t bytes, unsigned lane) {
@@ -185,6 +214,10 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   };
   t.do_allocate = cuda::allocate;
   t.do_free = cuda::release;
+  if (d->vmm) {
+    t.do_give_back = cuda::give_back;
+    t.do_take_again = cuda::take_again;
+  }
   t.do_upload = cuda::upload;
   t.do_download = cuda::download;
   t.do_copy = cuda::run_copy;

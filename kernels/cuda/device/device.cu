@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/cuda/device/vmm.h"
 #include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
@@ -109,6 +110,7 @@ bool device::open(int at) {
                             : std::min(std::size_t{facts.sharedMemPerBlockOptin}, general_shared);
   name = label + " (" + facts.name + (o.capability == 90 && !hopper ? ", general kernels" : "") +
          (blas ? "" : ", without cuBLASLt") + ")";
+  vmm = virtual_memory::open(*this);
   return open_wide(*this);
 }
 
@@ -163,6 +165,7 @@ device::~device() {
   if (cudaSetDevice(index) != cudaSuccess) return;  // the driver has shut down and freed the memory
   if (stream) cudaStreamSynchronize(stream);
   linears.reset();
+  vmm.reset();
   if (lt) blas->destroy(lt);
   if (workspace) cudaFree(workspace);
   if (arrived) cudaFree(arrived);

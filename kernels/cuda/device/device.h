@@ -57,6 +57,7 @@ class staging {
 };
 
 class products;
+class virtual_memory;
 
 // The most shared memory of a block on the general path: 8.6, 8.9 and 12.0 have no more.
 constexpr std::size_t general_shared = 99 << 10;
@@ -91,6 +92,8 @@ struct device : cuda_facts {
   // Counters for products whose blocks share tiles, zero between kernels: [multiprocessors, arrived_each].
   unsigned* arrived = nullptr;
   static constexpr int arrived_each = 2;
+  // Large allocations (vmm.h); null: the device has no virtual memory management.
+  std::shared_ptr<virtual_memory> vmm;
   std::shared_ptr<products> linears;  // products of f32 weights (ops.cu); made on first use
   // While it is true, others have work on the device that must not wait; null: nobody has (breathe()).
   const std::atomic<bool>* others_busy = nullptr;

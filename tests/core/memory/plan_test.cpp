@@ -287,6 +287,7 @@ TEST_CASE("plan: its lines and its JSON say what goes where, and what is missing
   d.loaded = 1'000'000'000;
   auto no = make_plan({d}, {chat, draft}).value();
   no.assumed = {"a context"};
+  no.notes = {"no sleep"};
   REQUIRE_FALSE(no.fits());
   const std::uint64_t missing = 2'500'000'000 + 400'000'000 + 100'000'000 + 4'294'967'296 + 16'100'000'000 +
                                 900'000'000 + 100'000'000 + 8'388'608 - 17'400'000'000;
@@ -295,9 +296,11 @@ TEST_CASE("plan: its lines and its JSON say what goes where, and what is missing
   CHECK_THAT(plan_lines(no)[0], Contains("1.0G loaded"));
   CHECK(plan_lines(no)[3] == shortage_text(no));
   CHECK(plan_lines(no)[4] == "assumed: a context");
-  CHECK_THAT(plan_json(no), Contains(R"("short":{"device":"cuda:0","bytes":)" + std::to_string(missing) +
-                                     R"(,"for":"the weights of chat"},"assumed":["a context"]})") &&
-                                Contains(R"("loaded":1000000000)") && Contains(R"("fits":false)"));
+  CHECK(plan_lines(no)[5] == "note: no sleep");
+  CHECK_THAT(plan_json(no),
+             Contains(R"("short":{"device":"cuda:0","bytes":)" + std::to_string(missing) +
+                      R"(,"for":"the weights of chat"},"assumed":["a context"],"notes":["no sleep"]})") &&
+                 Contains(R"("loaded":1000000000)") && Contains(R"("fits":false)"));
 }
 
 }  // namespace weir::tests::plan_test

@@ -1,0 +1,239 @@
+// `weir bench sleep`: a model sleeps and wakes again, round by round. It measures both times beside the rate
+// of the link to the device, and compares the tokens and logits of the model before and after.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "apps/bench/bench.h"
+#include "core/model/load.h"
+#include "core/sample/pipeline.h"
+#include "kernels/host_buffer.h"
+#include "kernels/random_weights.h"
+
+namespace weir::apps::bench {
+namespace {
+
+struct sleep_options {
+  device_options on;
+  std::string model = "random:llama-3.1-8b:bf16", kv_type = "auto";
+  std::uint64_t kv_tokens = 65'536;
+  std::uint32_t rounds = 10;
+};
+
+constexpr std::uint32_t context = 8192, max_batch = 8, prompt_tokens = 200, answer_tokens = 32;
+
+using backend_ptr = std::shared_ptr<const kernels::backend>;
+
+core::result<core::loaded_model> open_model(const sleep_options& o, const backend_ptr& on) {
+  const auto kv = core::parse_kv_type(o.kv_type);
+  if (!kv) return kv.error();
+  if (!o.model.starts_with("random:")) return core::load_model(o.model, on, {}, *kv, context);
+  const auto shape = core::parse_random_model(std::string_view(o.model).substr(7), context);
+  if (!shape) return shape.error();
+  return core::make_random_model(*shape, on, 1, *kv);
+}
+
+// The rate of one large copy between pinned memory and the device, in bytes a second.
+struct link_rates {
+  double down = 0, up = 0;
+};
+
+core::result<link_rates> measure_link(const backend_ptr& on) {
+  constexpr std::uint64_t bytes = 1u << 30;
+  const kernels::host_buffer host(on, bytes);
+  const kernels::buffer memory(on, bytes);
+  if (!host.data() || !memory.data())
+    return core::make_error(core::errc::does_not_fit, "no memory for a copy of {} bytes", bytes);
+  std::fill_n(host.data(), bytes, std::byte{1});  // maps the pages where that was not done
+  double down = 1e9, up = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    up = std::min(up, seconds_of([&] {
+                    if (!on->do_begin_upload)
+                      return on->do_upload(on->self, memory.data(), host.data(), bytes);
+                    on->do_begin_upload(on->self, memory.data(), host.data(), bytes, 0);
+                    on->do_await_upload(on->self, 0);
+                  }));
+    down = std::min(down, seconds_of([&] { on->do_download(on->self, host.data(), memory.data(), bytes); }));
+  }
+  return link_rates{static_cast<double>(bytes) / down, static_cast<double>(bytes) / up};
+}
+
+// What a model makes of a prompt: drawn tokens, and a digest of the logits that each was drawn from.
+struct spoken {
+  std::vector<core::token_id> tokens;
+  std::uint64_t digest = 0;
+  double first_s = 0;  // to the first token
+};
+
+// One sequence by hand, in the model's first pages.
+class speaker {
+ public:
+  explicit speaker(core::model& m) : model_(m), draws_from_(sampling(), m.info().vocab_size, {}, {}) {
+    for (core::page_id p = 0; p < core::page_id(core::pages_for(prompt_tokens + answer_tokens)); ++p)
+      pages_.push_back(p);
+  }
+
+  core::result<spoken> speak() {
+    spoken out;
+    std::vector<core::token_id> ids;
+    core::result<void> ok;
+    for (std::uint32_t i = 0; i < prompt_tokens; ++i)
+      ids.push_back(static_cast<core::token_id>(kernels::mix_bits(i) % model_.info().vocab_size));
+    std::uint32_t position = 0;
+    out.first_s = seconds_of([&] { ok = step(ids, position, out); });
+    while (ok && out.tokens.size() < answer_tokens) ok = step({out.tokens.back()}, position, out);
+    if (!ok) return ok.error();
+    return out;
+  }
+
+ private:
+  static core::sampling_params sampling() {
+    core::sampling_params p;
+    p.temperature = 0;
+    return p;
+  }
+
+  core::result<void> step(const std::vector<core::token_id>& ids, std::uint32_t& position, spoken& out) {
+    core::batch b;
+    core::batch_slice s;
+    b.tokens = ids;
+    s.rows = static_cast<std::uint32_t>(ids.size());
+    s.position = position;
+    position += s.rows;
+    s.pages = std::span(pages_).first(core::pages_for(position));
+    s.logits_row = 0;
+    b.logits_rows = 1;
+    b.slices.push_back(s);
+    if (auto ok = model_.forward(b); !ok) return ok;
+    const core::draw d{&draws_from_, 0, position, 1, prompt_tokens};
+    core::drawn token;
+    if (auto ok = model_.sample({&d, 1}, {&token, 1}); !ok) return ok;
+    if (token.id < 0) return core::make_error(core::errc::internal, "no token could be drawn");
+    out.tokens.push_back(token.id);
+    const auto logits = model_.logits(0);
+    if (logits.empty()) return core::make_error(core::errc::internal, "the model has no logits");
+    for (const float x : logits) out.digest = kernels::mix_bits(out.digest ^ std::bit_cast<std::uint32_t>(x));
+    return {};
+  }
+
+  core::model& model_;
+  core::sampler draws_from_;
+  std::vector<core::page_id> pages_;
+};
+
+struct times {
+  std::vector<double> sleeps, wakes, first_tokens;
+  std::uint64_t freed = 0;  // bytes, the least of all rounds
+  bool bits = true;         // the logits were those of before, too
+};
+
+std::uint64_t free_of(const backend_ptr& on) { return on->free_bytes(on->self); }
+
+core::error in_round(std::uint32_t round, const core::error& e) {
+  return core::error{e.code, fmt::format("round {}: {}", round + 1, e.message), e.param};
+}
+
+// `before`: what the model said before; `sure`: it says the same to the bit whenever it is asked.
+core::result<times> run_rounds(core::model& m, const backend_ptr& on, std::uint32_t rounds,
+                               const spoken& before, bool sure) {
+  times out;
+  out.freed = ~std::uint64_t{0};
+  speaker s(m);
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    const std::uint64_t free = free_of(on);
+    core::result<void> ok;
+    out.sleeps.push_back(seconds_of([&] { ok = m.sleep(); }));
+    if (!ok) return in_round(round, ok.error());
+    const std::uint64_t asleep = free_of(on);
+    out.freed = std::min(out.freed, asleep - std::min(asleep, free));
+    out.wakes.push_back(seconds_of([&] { ok = m.wake(); }));
+    if (!ok) return in_round(round, ok.error());
+    const auto after = s.speak();
+    if (!after) return in_round(round, after.error());
+    out.first_tokens.push_back(out.wakes.back() + after->first_s);
+    if (after->tokens != before.tokens)
+      return in_round(round, {core::errc::internal, "the tokens differ from those before the sleep", {}});
+    out.bits &= after->digest == before.digest;
+    if (sure && !out.bits)
+      return in_round(round, {core::errc::internal, "the logits differ from those before the sleep", {}});
+  }
+  return out;
+}
+
+boost::json::object spread(std::vector<double> v) {
+  return {{"p50", percentile(v, 0.5)}, {"worst", percentile(v, 1)}};
+}
+
+core::result<boost::json::object> measure(const sleep_options& o) {
+  const auto on = open(o.on);
+  if (!on) return on.error();
+  const auto link = measure_link(*on);
+  if (!link) return link.error();
+  const auto loaded = open_model(o, *on);
+  if (!loaded) return loaded.error();
+  core::model& m = *loaded->weights;
+  if (auto ok = m.allocate_pages(core::pages_for(o.kv_tokens)); !ok) return ok.error();
+  if (auto ok = m.warm_up(max_batch, m.info().prompt_rows); !ok) return ok.error();
+  const auto host_bytes = m.sleep_bytes();
+  if (!host_bytes) return m.sleep().error();
+  speaker s(m);
+  const auto before = s.speak();
+  if (!before) return before.error();
+  const auto again = s.speak();
+  if (!again) return again.error();
+  const bool sure = before->digest == again->digest;
+  const std::uint64_t free = free_of(*on);
+  auto t = run_rounds(m, *on, o.rounds, *before, sure);
+  if (!t) return t.error();
+  const std::uint64_t left = free_of(*on);
+  const double first = t->sleeps.front();
+  const std::vector<double> later(t->sleeps.begin() + (t->sleeps.size() > 1 ? 1 : 0), t->sleeps.end());
+  const auto moved = static_cast<double>(*host_bytes > 0 ? m.info().weight_bytes : 0);
+  const auto sleep = spread(later), wake = spread(t->wakes);
+  const double down = moved / sleep.at("p50").as_double(), up = moved / wake.at("p50").as_double();
+  return boost::json::object{
+      {"benchmark", "sleep"},
+      {"backend", std::string((*on)->name)},
+      {"model", o.model},
+      {"rounds", o.rounds},
+      {"weight_bytes", m.info().weight_bytes},
+      {"pages_bytes", core::pages_for(o.kv_tokens) * m.info().page_bytes},
+      {"host_bytes", *host_bytes},
+      {"freed_bytes", t->freed},
+      {"lost_bytes", static_cast<std::int64_t>(free) - static_cast<std::int64_t>(left)},
+      {"link_gb_per_s", {{"down", link->down * 1e-9}, {"up", link->up * 1e-9}}},
+      {"first_sleep_s", first},
+      {"sleep_s", sleep},
+      {"sleep_gb_per_s", down * 1e-9},
+      {"sleep_share_of_link", down / link->down},
+      {"wake_s", wake},
+      {"wake_gb_per_s", up * 1e-9},
+      {"wake_share_of_link", up / link->up},
+      {"wake_to_first_token_s", spread(t->first_tokens)},
+      {"tokens", "equal"},
+      {"logits", t->bits ? "equal" : "differ, as they did before without a sleep"}};
+}
+
+int run(const sleep_options& o) { return report(measure(o), o.on.json); }
+
+}  // namespace
+
+command add_sleep(CLI::App& app) {
+  auto o = std::make_shared<sleep_options>();
+  add_options(app, o->on);
+  app.add_option("--model", o->model, "a directory, a GGUF file, or random:SHAPE:TYPE")
+      ->capture_default_str();
+  app.add_option("--kv-type", o->kv_type, "of keys and values, as `weir serve` has it")
+      ->capture_default_str();
+  app.add_option("--kv-tokens", o->kv_tokens, "of the pool of pages, which is given back too")
+      ->capture_default_str()
+      ->check(CLI::Range(512, 1 << 30));
+  app.add_option("--rounds", o->rounds, "sleeps and wakes; the first sleep allocates host memory")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps::bench
