@@ -37,6 +37,7 @@ struct engine_picture {
   std::uint32_t bad_endings = 0;  // core::engine::bad_endings()
   double share = 1;               // its weight among the engines of the device (core/schedule/shares.h)
   core::duration used{};          // device time of the last 10 s (device_meter.h)
+  bool asleep = false;            // or on its way there or back
 };
 
 // The state of an owner at one moment.
@@ -57,7 +58,7 @@ struct owner_picture {
 
 // Parts of a device's time, 0 to 1.
 struct device_parts {
-  double asked = 0;  // the engine's weight, divided by the weights of all engines
+  double asked = 0;  // the engine's weight, divided by the weights of all engines that are awake
   double got = 0;    // its device time of the last 10 s, divided by that of all engines
 };
 // Those of `engine` at `now`. `got` is 0 where no engine took time, or where the picture is older than 10 s:

@@ -104,12 +104,12 @@ void model_demand::set_clock() {
   if (!line_.empty()) return clock_->set(now + look_round_every);
   auto next = core::time_point::max();
   for (auto& e : known_) {
-    if (e.state != model_state::ready || !e.spec.idle_unload || e.spec.pinned) continue;
+    const auto until = idle_until(e);
+    if (!until) continue;
     const auto soon =
         now + std::max<core::duration>(look_round_every,
                                        std::min<core::duration>(stay_of(e), std::chrono::seconds(1)));
-    const auto due = std::max(last_use(e) + std::max(*e.spec.idle_unload, e.use->stay()), soon);
-    next = std::min(next, is_empty(e) ? due : soon);
+    next = std::min(next, is_empty(e) ? std::max(*until, soon) : soon);
   }
   if (next != core::time_point::max()) clock_->set(next);
 }
@@ -136,13 +136,14 @@ asio::awaitable<void> model_demand::serve(self_type& self) {
   reopen();
   let_in();
   std::erase_if(looked_up_, [this](const auto& l) { return !line_.wants(l.first); });
-  co_await unload_idle(self);
+  co_await settle_idle(self);
   if (!self.stopping()) set_clock();
 }
 
 asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
   if (e.state == model_state::ready) co_return;  // the way is closed: it is to leave for another
-  if (e.state == model_state::failed && p_.time.now() - e.failed_at < try_again) {
+  const bool failed = e.state == model_state::failed || (e.sleeper && !e.reason.empty());
+  if (failed && p_.time.now() - e.failed_at < try_again) {
     core::error why;
     why.message = e.reason;
     co_return line_.refuse(e.spec.name, not_loaded(e.spec.name, why));
@@ -152,7 +153,7 @@ asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
   if (!found) co_return line_.refuse(e.spec.name, not_loaded(e.spec.name, found.error()));
   for (const auto& o : *found) {
     if (!o.why.empty()) continue;
-    const entries nobody;
+    const std::vector<leaving> nobody;
     co_return co_await load_wanted(self, e, o.on, nobody);
   }
   std::optional<exit_set> best;
@@ -180,22 +181,26 @@ asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
 
 // Takes `out` down and loads the model; where that fails, all is as before.
 asio::awaitable<void> model_demand::load_wanted(self_type& self, entry& e, std::vector<std::size_t> on,
-                                                const entries& out) {
-  for (auto* o : out) o->use->close();
-  if (!std::ranges::all_of(out, [](entry* o) { return is_empty(*o); })) {
-    for (auto* o : out)  // a job came between the look and the close
+                                                const std::vector<leaving>& out) {
+  entries awake;
+  for (const auto& o : out)
+    if (o.how != exit::deepen) awake.push_back(o.who);
+  for (auto* o : awake) o->use->close();
+  if (!std::ranges::all_of(awake, [](entry* o) { return is_empty(*o); })) {
+    for (auto* o : awake)  // a job came between the look and the close
       if (!closed_for_.contains(o->spec.name)) o->use->open();
     co_return;
   }
   busy_since_ = p_.time.now();
   what_ = e.spec.name + " is being loaded for requests";
-  for (auto* o : out) closed_for_.erase(o->spec.name);
-  if (!out.empty()) begin_drain(out, {});
+  for (auto* o : awake) closed_for_.erase(o->spec.name);
+  if (!awake.empty()) begin_drain(awake, {});
   loads_for_ = e.spec.name;
   const auto wrong = co_await exchange(self, out, e, e.spec, std::move(on));
   loads_for_.clear();
   // Where nobody waited any more, requests that came since begin another load.
-  if (wrong && !self.stopping() && e.state == model_state::failed)
+  const bool failed = e.state == model_state::failed || (e.state == model_state::asleep && !e.reason.empty());
+  if (wrong && !self.stopping() && failed)
     line_.refuse(e.spec.name, not_loaded(e.spec.name, *wrong));
 }
 
@@ -209,10 +214,7 @@ std::vector<std::vector<std::size_t>> model_demand::placements(const entry& e) c
     if (on) return {*on};
   }
   std::vector<std::pair<std::size_t, std::size_t>> order;  // models, host
-  for (std::size_t i = 0; i < p_.hosts.size(); ++i) {
-    const auto there = [i](const entry& m) { return std::ranges::count(m.hosts, i) > 0; };
-    order.emplace_back(static_cast<std::size_t>(std::ranges::count_if(known_, there)), i);
-  }
+  for (std::size_t i = 0; i < p_.hosts.size(); ++i) order.emplace_back(awake_on(i), i);
   std::ranges::sort(order);
   std::vector<std::vector<std::size_t>> out;
   for (const auto& [models, host] : order) out.push_back({host});
@@ -225,6 +227,13 @@ asio::awaitable<core::result<model_demand::options>> model_demand::options_for(s
   const auto now = p_.time.now();
   if (known.version == version && now - known.at < look_up_again) co_return known.found;
   options out;
+  if (e.level == sleep_level::host) {
+    out.push_back(look_at_wake(e));
+    known.version = version;
+    known.at = now;
+    known.found = out;
+    co_return out;
+  }
   for (auto& on : placements(e)) {
     auto one = co_await look_at(self, e, on);
     if (!one) co_return one.error();
@@ -249,13 +258,29 @@ asio::awaitable<core::result<model_demand::option>> model_demand::look_at(self_t
     o.lacks = std::max<std::uint64_t>(1, made->lacks->bytes);
     o.why = core::shortage_text(*made) + ",";
   }
-  for (const auto i : on) {
-    const auto there = [i](const entry& m) { return std::ranges::count(m.hosts, i) > 0; };
-    if (static_cast<std::size_t>(std::ranges::count_if(known_, there)) < p_.most_models) continue;
+  note_crowd(o);
+  co_return o;
+}
+
+model_demand::option model_demand::look_at_wake(const entry& e) const {
+  option o;
+  o.on = e.hosts;
+  o.device = e.devices.front();
+  if (auto lacks = p_.memory.lacks_to_wake(e.memory, {}, {})) {
+    o.device = lacks->device;
+    o.lacks = lacks->bytes;
+    o.why = lacks->why + ",";
+  }
+  note_crowd(o);
+  return o;
+}
+
+void model_demand::note_crowd(option& o) const {
+  for (const auto i : o.on) {
+    if (awake_on(i) < p_.most_models) continue;
     o.crowded = true;
     o.why = fmt::format("{} has {} models, which are the most,", p_.hosts[i]->device(), p_.most_models);
   }
-  co_return o;
 }
 
 bool model_demand::is_on(const entry& e, const option& o) const {
@@ -264,22 +289,48 @@ bool model_demand::is_on(const entry& e, const option& o) const {
   });
 }
 
+// Models that sleep on the host have memory of a device, too.
 model_demand::entries model_demand::on_the_way(const entry& e, const option& o, bool resting) {
   entries out;
-  for (auto& other : known_)
-    if (&other != &e && other.state == model_state::ready && !other.spec.pinned && is_on(other, o) &&
-        (!resting || rests(other)))
-      out.push_back(&other);
+  for (auto& other : known_) {
+    if (&other == &e || other.spec.pinned || !is_on(other, o)) continue;
+    const bool asleep = other.state == model_state::asleep && !o.crowded;
+    if (asleep || (other.state == model_state::ready && (!resting || rests(other)))) out.push_back(&other);
+  }
   return out;
 }
 
-std::optional<model_demand::exit_set> model_demand::leave_for(const option& o, const entries& may) {
+model_demand::exit model_demand::exit_of(const entry& e, bool naps) const {
+  if (e.state == model_state::asleep) return exit::deepen;
+  return naps && best_level(e) == sleep_level::host ? exit::sleep : exit::unload;
+}
+
+core::duration model_demand::return_of(const entry& e, exit how) const {
+  const auto load = e.last_load.value_or(model_list::predicted_load(*p_.list.look(), e));
+  const auto wake = model_list::predicted_wake(e);
+  return how == exit::sleep ? wake : how == exit::deepen ? load - std::min(load, wake) : load;
+}
+
+std::uint64_t model_demand::freed_by(const leaving& l, const std::string& device) const {
+  const auto& name = l.who->spec.name;
+  return l.how == exit::sleep ? p_.memory.freed_by_sleep(name, device) : p_.memory.taken_by(name, device);
+}
+
+// What a model keeps while it sleeps may be what is missing: then models that rest are unloaded.
+std::optional<model_demand::exit_set> model_demand::leave_for(const option& o, const entries& may) const {
+  auto set = cheapest(o, may, true);
+  return set ? std::move(set) : cheapest(o, may, false);
+}
+
+std::optional<model_demand::exit_set> model_demand::cheapest(const option& o, const entries& may,
+                                                             bool naps) const {
   const auto now = p_.time.now();
-  const auto all = p_.list.look();
   std::vector<leaver> leavers;
-  for (const auto* m : may) {
-    const auto back = m->last_load.value_or(model_list::predicted_load(*all, *m));
-    leavers.push_back({.bytes = p_.memory.taken_by(m->spec.name, o.device),
+  std::vector<leaving> how;
+  for (auto* m : may) {
+    how.push_back({m, exit_of(*m, naps)});
+    const auto back = return_of(*m, how.back().how);
+    leavers.push_back({.bytes = freed_by(how.back(), o.device),
                        .ms_to_return = static_cast<std::uint64_t>(std::max<std::int64_t>(
                            1, std::chrono::duration_cast<std::chrono::milliseconds>(back).count())),
                        .jobs_lately = m->use->asked_lately(now),
@@ -289,26 +340,49 @@ std::optional<model_demand::exit_set> model_demand::leave_for(const option& o, c
   if (!set) return std::nullopt;
   exit_set out;
   for (const auto i : *set) {
-    out.out.push_back(may[i]);
+    out.out.push_back(how[i]);
     out.cost += leavers[i].cost();
+  }
+  // Those that make room on the host go first. Where it has no room for all that were to sleep, the others are
+  // unloaded.
+  std::ranges::stable_partition(out.out, [](const leaving& l) { return l.how == exit::deepen; });
+  auto room = p_.memory.sleep_account().free();
+  for (auto& l : out.out) {
+    if (l.how == exit::deepen) room += l.who->asleep_bytes;
+    if (l.how != exit::sleep) continue;
+    const auto bytes = sleep_bytes_of(*l.who);
+    if (bytes && *bytes <= room)
+      room -= *bytes;
+    else
+      l.how = exit::unload;
   }
   return out;
 }
 
-asio::awaitable<bool> model_demand::confirmed(self_type& self, entry& e, option& o, const entries& out) {
-  std::set<std::string> leaving;
+asio::awaitable<bool> model_demand::confirmed(self_type& self, entry& e, option& o,
+                                              const std::vector<leaving>& out) {
+  std::set<std::string> gone, asleep;
   std::uint64_t freed = 0;
-  for (const auto* m : out) {
-    leaving.insert(m->spec.name);
-    freed += p_.memory.taken_by(m->spec.name, o.device);
+  for (const auto& l : out) {
+    (l.how == exit::sleep ? asleep : gone).insert(l.who->spec.name);
+    freed += freed_by(l, o.device);
   }
-  const auto made = co_await plan(self, steps_of(e.spec, o.on), std::move(leaving));
-  if (made && made->fits()) co_return true;
-  if (made) {
+  std::uint64_t more = 0;
+  if (e.level == sleep_level::host) {
+    const auto lacks = p_.memory.lacks_to_wake(e.memory, gone, asleep);
+    if (!lacks) co_return true;
+    o.device = lacks->device;
+    o.why = lacks->why + ",";
+    more = lacks->bytes;
+  } else {
+    const auto made = co_await plan(self, steps_of(e.spec, o.on), std::move(gone), std::move(asleep));
+    if (made && made->fits()) co_return true;
+    if (!made) co_return false;
     o.device = made->lacks->device;
-    o.lacks = std::max(o.lacks, freed) + std::max<std::uint64_t>(1, made->lacks->bytes);
     o.why = core::shortage_text(*made) + ",";
+    more = made->lacks->bytes;
   }
+  o.lacks = std::max(o.lacks, freed) + std::max<std::uint64_t>(1, more);
   co_return false;
 }
 
@@ -330,7 +404,10 @@ void model_demand::make_way(const entry& e, const option& o) {
   const auto* oldest = line_.oldest_for(e.spec.name);
   if (p_.time.now() - oldest->since < p_.demand.swap_wait) return;
   entries closed, open;
-  for (auto* m : on_the_way(e, o, false)) (closed_for_.contains(m->spec.name) ? closed : open).push_back(m);
+  for (auto* m : on_the_way(e, o, false)) {
+    const bool gone = m->state == model_state::asleep || closed_for_.contains(m->spec.name);
+    (gone ? closed : open).push_back(m);
+  }
   if (open.empty() || leave_for(o, closed)) return;  // enough of them make way already
   auto* const first = *std::ranges::min_element(open, {}, [](const entry* m) { return m->began; });
   first->use->close();
@@ -352,12 +429,20 @@ void model_demand::reopen() {
   }
 }
 
-asio::awaitable<void> model_demand::unload_idle(self_type& self) {
+std::optional<core::time_point> model_demand::idle_until(const entry& e) const {
+  if (e.state != model_state::ready || e.spec.pinned) return std::nullopt;
+  auto least = core::duration::max();
+  if (e.spec.idle_unload) least = std::min(least, *e.spec.idle_unload);
+  if (e.spec.idle_sleep) least = std::min(least, *e.spec.idle_sleep);
+  if (least == core::duration::max()) return std::nullopt;
+  return last_use(e) + std::max(least, e.use->stay());
+}
+
+asio::awaitable<void> model_demand::settle_idle(self_type& self) {
   for (auto& e : known_) {
     if (self.stopping()) co_return;
-    if (e.state != model_state::ready || !e.spec.idle_unload || e.spec.pinned || !is_empty(e)) continue;
-    const auto rest = std::max(*e.spec.idle_unload, e.use->stay());
-    if (p_.time.now() - last_use(e) < rest) continue;
+    const auto until = idle_until(e);
+    if (!until || p_.time.now() < *until || !is_empty(e)) continue;
     e.use->close();
     if (!is_empty(e)) {
       e.use->open();
@@ -365,9 +450,23 @@ asio::awaitable<void> model_demand::unload_idle(self_type& self) {
     }
     busy_since_ = p_.time.now();
     closed_for_.erase(e.spec.name);
-    begin_drain({&e}, {});
-    co_await take_down(self, e);
+    const auto rested = p_.time.now() - last_use(e);
+    co_await settle_one(self, e, e.spec.idle_unload && rested >= std::max(*e.spec.idle_unload, e.use->stay()));
   }
+}
+
+// REQUIRES: the model has no job, and its way is closed
+asio::awaitable<void> model_demand::settle_one(self_type& self, entry& e, bool unload) {
+  begin_drain({&e}, {});
+  if (unload) co_return co_await take_down(self, e);
+  if (best_level(e) == sleep_level::disk) co_return co_await drop_to_disk(self, e);
+  if (auto held = hold_for(e); !held) co_return co_await drop_to_disk(self, e);
+  const auto wrong = co_await put_to_sleep(self, e);
+  if (!wrong || self.stopping()) co_return;
+  p_.seen->tell("models", fmt::format("{} could not be put to sleep: {}", e.spec.name, wrong->message));
+  if (e.state != model_state::draining) co_return;
+  e.began = p_.time.now();  // it is tried again after its time
+  end_drain({&e});
 }
 
 }  // namespace weir::actors

@@ -147,6 +147,21 @@ class model {
   // for the end of a step that had no draws.
   virtual std::optional<duration> device_time() const { return std::nullopt; }
 
+  // Sleep: a model without jobs gives back the device's memory of its weights and pages. The addresses stay
+  // the model's own, so that graphs and plans hold after wake(). All three may be called on another thread
+  // than the owner's while the owner does not use the model.
+  //
+  // Bytes of host memory that sleep() takes for the weights; nullopt: this model cannot sleep.
+  virtual std::optional<std::uint64_t> sleep_bytes() const noexcept { return std::nullopt; }
+  // Waits for the device, copies the weights to host memory, and gives back the memory of weights and pages.
+  // What the pages hold is lost; host pages stay. Errors: not_supported; does_not_fit where host memory is
+  // short, and the model is then awake as before.
+  virtual result<void> sleep() { return make_error(errc::not_supported, "{} cannot sleep", info().architecture); }
+  // Takes the memory again, copies the weights back, and compares sampled bytes of each tensor with what they
+  // were. Errors: does_not_fit where the device's memory is short, and the model sleeps on; internal where a
+  // sample differs, and the model can only be destroyed.
+  virtual result<void> wake() { return make_error(errc::not_supported, "{} cannot sleep", info().architecture); }
+
   // Logprobs of draw `i` of the latest sample() or collect(). Valid until the next sample() or begin_draws().
   // REQUIRES: that draw asked for them, and was no fault.
   virtual const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const = 0;
