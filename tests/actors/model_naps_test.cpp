@@ -379,7 +379,7 @@ TEST_CASE("naps: a model that sleeps is unloaded and forgotten as another") {
 
 TEST_CASE("naps: a device that fails takes the models that sleep there, and their wake says so") {
   nap_town t(",mb=3000");
-  t.well(t.load("c", std::string(quick) + ",mb=10,fault=device@30"));
+  t.well(t.load("c", std::string(quick) + ",mb=10,fault=device@70"));
   t.well(t.sleep("a"));
   const auto job = t.ask_of("c", 100);
   t.settle();
@@ -398,7 +398,7 @@ TEST_CASE("naps: a device that fails takes the models that sleep there, and thei
 TEST_CASE("naps: a device that fails while an engine is on its way to sleep or back") {
   for (const bool wakes : {false, true}) {
     nap_town t(",mb=3000,sleep=500/500");
-    t.well(t.load("c", std::string(quick) + ",mb=10,fault=device@30"));
+    t.well(t.load("c", std::string(quick) + ",mb=10,fault=device@70"));
     if (wakes) t.well(t.sleep("a"));
     const auto o = wakes ? t.wake("a") : t.sleep("a");
     t.pass(10ms);

@@ -39,7 +39,11 @@ actors::service_options options(std::vector<actors::model_spec> ready, std::vect
   return o;
 }
 
-struct demand_town : sim_town {
+struct log_lines {
+  std::shared_ptr<std::vector<std::string>> lines = std::make_shared<std::vector<std::string>>();
+};
+
+struct demand_town : log_lines, sim_town {
   explicit demand_town(actors::service_options o, std::uint64_t seed = 1)
       : sim_town(seed, heard(std::move(o), lines)) {}
   static actors::service_options heard(actors::service_options o,
@@ -71,8 +75,6 @@ struct demand_town : sim_town {
     return {};
   }
   model_state state(std::string_view name) { return status(name).state; }
-
-  std::shared_ptr<std::vector<std::string>> lines = std::make_shared<std::vector<std::string>>();  // the log
 };
 
 bool answered(const std::shared_ptr<job_stream>& s, std::uint64_t seed = 3) {
