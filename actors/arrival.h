@@ -49,7 +49,7 @@ struct arrival {
   // The jobs of the request, all on one shard; never empty. The choices of the first prompt come first, in
   // order, then those of the next. Each prompt has the same number of choices.
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
-  std::shared_ptr<const served_model> model;                      // set before prepare(); while it sleeps: before judge()
+  std::shared_ptr<const served_model> model;                      // set before prepare() or judge()
   model_use::way way;                                             // to the model, until the jobs are admitted
   std::shared_ptr<ended_jobs> ended;                              // of the model; null: it is not known
   bool waits = false;                                             // for the load of the model

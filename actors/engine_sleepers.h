@@ -28,9 +28,9 @@ class engine_sleepers {
 
   // Gives an engine out, for the loader; null: it is on its way already, or broken. REQUIRES: has(id)
   std::unique_ptr<core::engine> give_out(engine_id id);
-  // The loader is done with an engine. `engine`: null: it broke, and is destroyed; it can only be closed then.
-  // nullopt: the engine sleeps, is broken, or was closed meanwhile, and is then destroyed by `by`; `result`
-  // says what is wrong. Else the engine is awake, and goes back to the owner.
+  // The loader is done with an engine. Returns the engine where it is awake: it goes back to the owner.
+  // nullopt: it sleeps; or is broken, and can only be closed; or was closed meanwhile, and is destroyed by
+  // `by`. `m.result` says what is wrong.
   std::optional<engine_place> take_back(nap_ended& m, loader& by);
   // Takes an engine out, for its end. `engine` of the place may be null. nullopt: it is not here.
   struct closed {

@@ -201,9 +201,7 @@ class owner {
     return core::make_error(core::errc::unavailable, "the model was unloaded");
   }
 
-  static core::error model_sleeps() {
-    return core::make_error(core::errc::unavailable, "the model sleeps");
-  }
+  static core::error model_sleeps() { return core::make_error(core::errc::unavailable, "the model sleeps"); }
 
   // Ends a job that no engine has, with the error that `why` makes. Waits for memory where it is short, since
   // nobody else would tell the client.

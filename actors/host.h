@@ -64,8 +64,8 @@ class host {
   virtual void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) = 0;
 
   // Puts an engine that has no job to sleep, or wakes it (core::engine). Jobs of other engines run on. From
-  // sleep() until a wake() has succeeded, jobs that reach the engine end with the error `unavailable`; it keeps
-  // its identity. `done` gets the result, posted to `ex`. Errors:
+  // sleep() until a wake() has succeeded, jobs that reach the engine end with the error `unavailable`. The
+  // engine keeps its identity. `done` gets the result, posted to `ex`. Errors:
   //   not_supported, does_not_fit: the engine is as it was, awake or asleep
   //   busy, unavailable: the same; it has jobs, or the host has no such engine, or its device is down
   //   internal: the engine is broken, and can only be closed

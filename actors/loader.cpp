@@ -37,7 +37,7 @@ void loader::wake(std::unique_ptr<core::engine> e, napped done) {
 void loader::nap(std::unique_ptr<core::engine> e, core::result<> (core::engine::*what)(), napped done) {
   const auto held = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));
   boost::asio::post(where_, [held, what, done = std::move(done), seen = around_.seen] {
-    core::result<> result = core::make_error(core::errc::internal, "the engine was not put to sleep or woken");
+    core::result<> result = core::make_error(core::errc::internal, "the engine did not sleep or wake");
     core::contained(*seen, "the sleep of a model", [&] { result = ((**held).*what)(); });
     if (!result && result.error().code == core::errc::internal) held->reset();
     done(std::move(*held), std::move(result));

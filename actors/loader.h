@@ -41,8 +41,8 @@ class loader {
   loader(std::shared_ptr<const owner_options> o, surroundings s, boost::asio::any_io_executor where);
 
   void load(model_spec spec, model_progress progress, std::function<void(loaded)> done);
-  // Puts an engine that has no job to sleep, or wakes it. `done` gets it back with the result. Where the error
-  // is `internal` the engine was destroyed, and `done` gets null.
+  // Puts an engine that has no job to sleep, or wakes it. `done` gets the engine back with the result. Where
+  // the error is `internal` the engine was destroyed, and `done` gets null.
   using napped = std::function<void(std::unique_ptr<core::engine>, core::result<>)>;
   void sleep(std::unique_ptr<core::engine> e, napped done);
   void wake(std::unique_ptr<core::engine> e, napped done);

@@ -67,8 +67,7 @@ core::result<core::memory_plan> memory_book::plan_of(std::span<const load_step> 
   return plan_memory(loads, options_, *devices);
 }
 
-memory_book::planned memory_book::plan(std::span<const load_step> loads,
-                                       const std::set<std::string>& leaving,
+memory_book::planned memory_book::plan(std::span<const load_step> loads, const std::set<std::string>& leaving,
                                        const std::set<std::string>& sleeping) {
   auto p = plan_of(loads, leaving, sleeping);
   if (!p) return order_error{p.error(), {}};
@@ -225,8 +224,9 @@ std::optional<memory_book::shortage> memory_book::lacks_to_wake(const memory_pro
     const auto taken = core::sum_of(fixed, taken_without(l, leaving, sleeping));
     const auto free = d.total - std::min(d.total, taken);
     if (bytes > free)
-      return shortage{device, bytes - free,
-                      fmt::format("{} lacks {} bytes for the weights and pages of a wake", device, bytes - free)};
+      return shortage{
+          device, bytes - free,
+          fmt::format("{} lacks {} bytes for the weights and pages of a wake", device, bytes - free)};
   }
   return std::nullopt;
 }

@@ -41,8 +41,8 @@ class memory_book {
   memory_book(owner_options o, std::vector<std::string> hosts, std::vector<planned_device> measured,
               std::uint64_t sleep_bytes = 0);
 
-  // Plans loads (load_step::host is an index of the hosts) as if the models of `leaving` had gone, and those of
-  // `sleeping` slept.
+  // Plans loads (load_step::host is an index of the hosts) as if the models of `leaving` had gone, and those
+  // of `sleeping` slept.
   using planned = boost::system::result<core::memory_plan, order_error>;
   planned plan(std::span<const load_step> loads, const std::set<std::string>& leaving,
                const std::set<std::string>& sleeping = {});

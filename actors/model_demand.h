@@ -4,11 +4,11 @@
 // After each order and each message the registry looks at the line. The model of the oldest request is loaded
 // where it fits, or woken where it sleeps; else models that rest leave for it, those whose absence costs the
 // least (actors/evict.h), and come back where that fails. Those that leave sleep on the host where --sleep-mb
-// has room for them, and are unloaded elsewhere; those that sleep there already leave for the disk. A model rests while it has no job and none on its way, and
-// `stay` has passed since its last one; pinned models never leave. Where only busy models are in the way, and
-// the request has waited for `swap_wait`, the way to the one of them that was let in the longest ago is
-// closed: what it has runs to its end, and later requests for it wait in the line. So A B A A becomes A A A
-// B.
+// has room for them, and are unloaded elsewhere; those that sleep on the host leave for the disk. A model
+// rests while it has no job and none on its way, and `stay` has passed since its last one; pinned models
+// never leave. Where only busy models are in the way, and the request has waited for `swap_wait`, the way to
+// the one of them that was let in the longest ago is closed: what it has runs to its end, and later requests
+// for it wait in the line. So A B A A becomes A A A B.
 //
 // Nothing is decided by an event of its own: while requests wait, the registry looks around every 100 ms.
 //

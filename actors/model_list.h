@@ -54,8 +54,8 @@ struct known_model {
   std::uint64_t loads = 0, load_failures = 0;     // that ended well; that failed
   std::optional<core::duration> last_load;        // how long the last one that ended well took
   std::uint64_t sleeps = 0, wakes = 0, nap_failures = 0;  // that ended well; of either that failed
-  std::optional<core::duration> last_wake;        // at level host: how long the last one took that ended well
-  std::uint64_t asleep_bytes = 0;                 // of host memory, held for its sleep
+  std::optional<core::duration> last_wake;  // at level host: how long the last one took that ended well
+  std::uint64_t asleep_bytes = 0;           // of host memory, held for its sleep
   std::shared_ptr<model_use> use = std::make_shared<model_use>();  // never null
   // What checks and tokenizes requests: also while it sleeps. Null: it was not loaded.
   const std::shared_ptr<const served_model>& texts() const noexcept { return served ? served : sleeper; }

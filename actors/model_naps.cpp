@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/insist.h"
+#include "core/shortened.h"
 
 namespace weir::actors {
 
@@ -40,6 +41,51 @@ std::size_t model_naps::awake_on(std::size_t host) const {
   return static_cast<std::size_t>(std::ranges::count_if(known_, [host](const entry& m) {
     return m.state != model_state::asleep && std::ranges::count(m.hosts, host) > 0;
   }));
+}
+
+core::result<model_naps::entry*> model_naps::running(std::string_view name) {
+  auto* e = find(name);
+  if (!e) return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(name));
+  if (e->state != model_state::ready)
+    return core::make_error(errc::model_not_found, "{} is not loaded: it is {}", e->spec.name,
+                            actors::name(e->state));
+  return e;
+}
+
+core::result<std::optional<sleep_level>> model_naps::level_of(const sleep_order& o) {
+  auto* const e = find(o.name);
+  if (e && e->state == model_state::asleep) {
+    if (o.level == sleep_level::disk && e->level == sleep_level::host) return std::optional<sleep_level>();
+    return core::make_error(errc::already_there, "{} sleeps already, at level {}", e->spec.name,
+                            actors::name(*e->level));
+  }
+  auto awake = running(o.name);
+  if (!awake) return awake.error();
+  const auto level = o.level.value_or(best_level(**awake));
+  if (level == sleep_level::host)
+    if (auto held = hold_for(**awake); !held) return held.error();
+  return std::optional(level);
+}
+
+core::result<model_naps::entry*> model_naps::sleeping(std::string_view name) {
+  auto* e = find(name);
+  if (!e) return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(name));
+  if (e->state == model_state::ready)
+    return core::make_error(errc::already_there, "{} is awake", e->spec.name);
+  if (e->state != model_state::asleep)
+    return core::make_error(errc::model_not_found, "{} does not sleep: it is {}", e->spec.name,
+                            actors::name(e->state));
+  return e;
+}
+
+core::result<void> model_naps::room_to_wake(const entry& e) const {
+  if (const auto lacks = p_.memory.lacks_to_wake(e.memory, {}, {}))
+    return core::make_error(errc::does_not_fit, "{}: {}", e.spec.name, lacks->why);
+  for (const auto i : e.hosts)
+    if (awake_on(i) >= p_.most_models)
+      return core::make_error(errc::does_not_fit, "{} has {} models that are awake, which are the most",
+                              p_.hosts[i]->device(), p_.most_models);
+  return {};
 }
 
 asio::awaitable<core::result<>> model_naps::nap(self_type& self, std::size_t on, engine_id engine,

@@ -1,5 +1,6 @@
-// model_naps.h — how models sleep and wake: steps of the model registry (model_registry.h), each a transaction.
-// A step that fails leaves the model as it was, or, where an engine of it broke, failed and without memory.
+// model_naps.h — how models sleep and wake: steps of the model registry (model_registry.h), each a
+// transaction. A step that fails leaves the model as it was, or, where one of its engines broke, failed and
+// without memory.
 //
 //   sleep, level host   host memory is held; each place's engine sleeps; its weights and pages are free
 //   sleep, level disk   the engines are closed, and all memory is given back; tokenizer and template stay
@@ -39,8 +40,21 @@ class model_naps : public model_steps {
   // Holds host memory for a sleep at level host. Errors: as memory_book::hold_sleep(), and sleep_bytes_of().
   core::result<void> hold_for(entry& e);
 
-  // Puts a model to sleep on the host. On an error it is draining as before, with its memory on the host given
-  // back; or failed, where the error is internal. REQUIRES: it is draining and has no job; hold_for(e)
+  // ---- what an order names. Errors: model_not_found, and as each says
+
+  core::result<entry*> running(std::string_view name);
+  // The level at which a model is to sleep, for which host memory is held where it is `host`. nullopt: it
+  // sleeps on the host, and is to sleep on the disk. Errors: already_there, and those of hold_for().
+  core::result<std::optional<sleep_level>> level_of(const sleep_order& o);
+  // A model that sleeps. Error: already_there.
+  core::result<entry*> sleeping(std::string_view name);
+  // Whether a model that sleeps on the host can wake now. Error: does_not_fit.
+  core::result<void> room_to_wake(const entry& e) const;
+
+  // ---- steps
+
+  // Puts a model to sleep on the host. On an error it is draining as before, and host memory is held no more;
+  // or it is failed, where the error is internal. REQUIRES: it is draining and has no job; hold_for(e)
   boost::asio::awaitable<std::optional<core::error>> put_to_sleep(self_type& self, entry& e);
   // Puts a model to sleep on the disk. REQUIRES: it is draining and has no job, or sleeps on the host
   boost::asio::awaitable<void> drop_to_disk(self_type& self, entry& e);
@@ -49,8 +63,8 @@ class model_naps : public model_steps {
   boost::asio::awaitable<std::optional<core::error>> wake_up(self_type& self, entry& e);
 
   // Takes models away, each as it says, and brings `in` up, by a wake where it sleeps on the host. Where that
-  // fails, those that went come back, and the error says so. REQUIRES: those that are not asleep are draining,
-  // and have no job
+  // fails, those that went come back, and the error says so. REQUIRES: those that are not asleep are
+  // draining, and have no job
   boost::asio::awaitable<std::optional<core::error>> exchange(self_type& self,
                                                               const std::vector<leaving>& out, entry& in,
                                                               model_spec spec, std::vector<std::size_t> on);

@@ -75,15 +75,6 @@ class model_registry::mind : public model_demand {
     return &known_.back();
   }
 
-  core::result<entry*> running(std::string_view name) {
-    auto* e = find(name);
-    if (!e) return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(name));
-    if (e->state != model_state::ready)
-      return core::make_error(errc::model_not_found, "{} is not loaded: it is {}", e->spec.name,
-                              actors::name(e->state));
-    return e;
-  }
-
   core::duration limit_of(const std::optional<std::chrono::nanoseconds>& asked) const {
     return asked ? *asked : p_.drain;
   }
@@ -209,23 +200,6 @@ class model_registry::mind : public model_demand {
 
   // ---- sleep and wake
 
-  // The model of a sleep order, with its memory held. nullopt: it sleeps already, less deeply than is asked.
-  core::result<std::optional<sleep_level>> level_of(const sleep_order& o) {
-    auto* const e = find(o.name);
-    if (e && e->state == model_state::asleep) {
-      if (o.level == sleep_level::disk && e->level == sleep_level::host)
-        return std::optional<sleep_level>();
-      return core::make_error(errc::already_there, "{} sleeps already, at level {}", e->spec.name,
-                              actors::name(*e->level));
-    }
-    auto awake = running(o.name);
-    if (!awake) return awake.error();
-    const auto level = o.level.value_or(best_level(**awake));
-    if (level == sleep_level::host)
-      if (auto held = hold_for(**awake); !held) return held.error();
-    return std::optional(level);
-  }
-
   asio::awaitable<void> run(self_type& self, asked<sleep_order>& a) {
     const auto level = level_of(a.what);
     if (!level) co_return answer(a.ex, a.to.begun, fault_of(level.error()));
@@ -252,28 +226,6 @@ class model_registry::mind : public model_demand {
     if (!wrong) co_return answer(a.ex, a.to.done, status(e));
     if (e.state == model_state::draining) end_drain(all);
     answer(a.ex, a.to.done, fault_of(*wrong));
-  }
-
-  // The model of a wake order.
-  core::result<entry*> sleeping(std::string_view name) {
-    auto* e = find(name);
-    if (!e) return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(name));
-    if (e->state == model_state::ready)
-      return core::make_error(errc::already_there, "{} is awake", e->spec.name);
-    if (e->state != model_state::asleep)
-      return core::make_error(errc::model_not_found, "{} does not sleep: it is {}", e->spec.name,
-                              actors::name(e->state));
-    return e;
-  }
-
-  core::result<void> room_to_wake(const entry& e) const {
-    if (const auto lacks = p_.memory.lacks_to_wake(e.memory, {}, {}))
-      return core::make_error(errc::does_not_fit, "{}: {}", e.spec.name, lacks->why);
-    for (const auto i : e.hosts)
-      if (awake_on(i) >= p_.most_models)
-        return core::make_error(errc::does_not_fit, "{} has {} models that are awake, which are the most",
-                                p_.hosts[i]->device(), p_.most_models);
-    return {};
   }
 
   asio::awaitable<void> run(self_type& self, asked<wake_order>& a) {

@@ -1,4 +1,5 @@
-// model_registry.h — the actor that loads, unloads and swaps models, lets them sleep and wake, and alone writes the list of models.
+// model_registry.h — the actor that loads, unloads and swaps models, lets them sleep and wake, and alone
+// writes the list of models.
 //
 // It carries out one order at a time. An order is a list of steps, and a step that fails is followed by the
 // undoing of those before it:

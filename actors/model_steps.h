@@ -62,7 +62,8 @@ struct look_round {};  // time to see who left, whose time is over, and who rest
 
 struct order {
   std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<share_order>,
-               asked<sleep_order>, asked<wake_order>, opened, closed, napped, files_read, time_passed, wished, end_wishes, look_round>
+               asked<sleep_order>, asked<wake_order>, opened, closed, napped, files_read, time_passed, wished,
+               end_wishes, look_round>
       what;
   template <class T>
   explicit order(T t) : what(std::move(t)) {}
@@ -159,8 +160,8 @@ class model_steps {
   static std::uint32_t unfinished(const std::vector<entry*>& all);
   // Waits until the models have no job. False: some still run when the time is over, or the registry ends.
   boost::asio::awaitable<bool> drained(self_type& self, const std::vector<entry*>& all, core::duration limit);
-  // Closes a model's engines and gives its memory back. Jobs that it still has end with an error. REQUIRES: it
-  // is draining or asleep
+  // Closes a model's engines and gives its memory back. Jobs that it still has end with an error. REQUIRES:
+  // it is draining or asleep
   boost::asio::awaitable<void> take_down(self_type& self, entry& e);
   void forget(std::string_view name);
   // Promises a model's memory and loads it.

@@ -101,8 +101,8 @@ class page_pool {
     }
   }
 
-  // How often a last reference was removed, or a cached page was made free. While it does not change, a job that
-  // found no room finds none.
+  // How often a last reference was removed, or a cached page was made free. While it does not change, a job
+  // that found no room finds none.
   std::uint64_t releases() const noexcept { return releases_; }
 
  private:

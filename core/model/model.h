@@ -156,11 +156,15 @@ class model {
   // Waits for the device, copies the weights to host memory, and gives back the memory of weights and pages.
   // What the pages hold is lost; host pages stay. Errors: not_supported; does_not_fit where host memory is
   // short, and the model is then awake as before.
-  virtual result<void> sleep() { return make_error(errc::not_supported, "{} cannot sleep", info().architecture); }
+  virtual result<void> sleep() {
+    return make_error(errc::not_supported, "{} cannot sleep", info().architecture);
+  }
   // Takes the memory again, copies the weights back, and compares sampled bytes of each tensor with what they
   // were. Errors: does_not_fit where the device's memory is short, and the model sleeps on; internal where a
   // sample differs, and the model can only be destroyed.
-  virtual result<void> wake() { return make_error(errc::not_supported, "{} cannot sleep", info().architecture); }
+  virtual result<void> wake() {
+    return make_error(errc::not_supported, "{} cannot sleep", info().architecture);
+  }
 
   // Logprobs of draw `i` of the latest sample() or collect(). Valid until the next sample() or begin_draws().
   // REQUIRES: that draw asked for them, and was no fault.

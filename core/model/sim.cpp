@@ -300,7 +300,8 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
     return {};
   }
   return bad_param(
-      "device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load sleep mb script)",
+      "device",
+      "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load sleep mb script)",
       key);
 }
 

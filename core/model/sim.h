@@ -21,8 +21,8 @@
 // was drawn. min_tokens and ignore_eos thus get ends without text behind the answer. With rate=0 the answer
 // comes as fast as it goes: rate, prefill, arrive, burst and stall have no effect then.
 //
-// A sim sleeps as a real model does, in simulated time (`sleep`); its weights take mb= of host memory then. It
-// computes nothing while it sleeps: a forward is a failure of the device.
+// A sim sleeps as a real model does, in simulated time (`sleep`); its weights take mb= of host memory then.
+// While it sleeps it computes nothing: a forward is a failure of the device.
 //
 // Thread safety: see model.h.
 #pragma once

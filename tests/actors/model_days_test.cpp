@@ -1,5 +1,5 @@
-// Random days of a service whose models come and go, sleep and wake: loads, sleeps and wakes that fail, swaps,
-// unloads that do not wait, devices that fail, cancels, and jobs all the while. In virtual time.
+// Random days of a service whose models come and go, sleep and wake: loads, sleeps and wakes that fail,
+// swaps, unloads that do not wait, devices that fail, cancels, and jobs all the while. In virtual time.
 #include <set>
 
 #include "tests/actors/sim_town.h"
@@ -46,8 +46,10 @@ struct day {
     if (upto(2) == 0) s += ",load=" + std::to_string(upto(200));
     s += ",mb=" + std::to_string(upto(4096));
     if (upto(4) == 0) s += ",fault=load";
-    if (upto(8) == 0) s += ",sleep=never";
-    else if (upto(2) == 0) s += ",sleep=" + std::to_string(upto(100)) + "/" + std::to_string(upto(100));
+    if (upto(8) == 0)
+      s += ",sleep=never";
+    else if (upto(2) == 0)
+      s += ",sleep=" + std::to_string(upto(100)) + "/" + std::to_string(upto(100));
     for (const char* kind : {"sleep", "sleep_room", "wake", "wake_room"})
       if (upto(3) == 0) s += std::string(",fault=") + kind + "@" + std::to_string(1 + upto(2));
     if (fails && upto(5) == 0) s += ",fault=device@" + std::to_string(1 + upto(200));

@@ -251,8 +251,7 @@ TEST_CASE("naps: orders that cannot be met say why, and change nothing") {
   CHECK(t.ill(t.swap("a", "b")).message == "a is not loaded: it is asleep");
   t.well(t.load("b"));
   CHECK(t.ill(t.wake("a")).code == errc::does_not_fit);
-  CHECK(t.ill(t.wake("a")).message ==
-        "a: sim lacks 2097152000 bytes for the weights and pages of a wake");
+  CHECK(t.ill(t.wake("a")).message == "a: sim lacks 2097152000 bytes for the weights and pages of a wake");
   CHECK(t.state("a") == model_state::asleep);
   CHECK(t.held_mb() == 6000);
   t.well(t.unload("b"));

@@ -102,7 +102,7 @@ TEST_CASE("naps on demand: a request for a model that sleeps wakes it, whatever 
   }
 }
 
-TEST_CASE("naps on demand: a request for a model that sleeps is checked at once, and a bad one wakes nothing") {
+TEST_CASE("naps on demand: a request for a model that sleeps is checked at once, and wakes nothing if bad") {
   for (const auto level : {sleep_level::host, sleep_level::disk}) {
     demand_town t(options({sim("a", ",mb=3000,ctx=64")}, {}, 8000));
     t.put_to_sleep("a", level);
@@ -156,7 +156,7 @@ TEST_CASE("naps on demand: lists, figures and work on texts wake nothing, and ne
   }
 }
 
-TEST_CASE("naps on demand: two models that do not fit together take turns by sleep and wake, without a load") {
+TEST_CASE("naps on demand: two models that do not fit together take turns by sleep and wake, not by loads") {
   demand_town t(options({sim("a", ",mb=6000,load=9000,sleep=100/200")},
                         {sim("b", ",mb=6000,load=9000,sleep=100/200")}, 16'000));
   t.send_to("b");  // its only load
@@ -179,7 +179,8 @@ TEST_CASE("naps on demand: two models that do not fit together take turns by sle
 
 TEST_CASE("naps on demand: what has no room on the host, or cannot sleep, is unloaded for another one") {
   for (const std::string more : {",sleep=never", ""}) {
-    demand_town t(options({sim("a", ",mb=6000" + more)}, {sim("b", ",mb=6000")}, more.empty() ? 5999 : 16'000));
+    demand_town t(
+        options({sim("a", ",mb=6000" + more)}, {sim("b", ",mb=6000")}, more.empty() ? 5999 : 16'000));
     t.wait(60s);
     const auto job = t.send_to("b");
     t.settle();
@@ -232,7 +233,7 @@ TEST_CASE("naps on demand: what went to sleep for a load that fails is awake aga
   CHECK(answered(job));
 }
 
-TEST_CASE("naps on demand: a wake that breaks the model fails its requests, and a later one loads it afresh") {
+TEST_CASE("naps on demand: a wake that breaks the model fails its requests, and a later one loads it anew") {
   demand_town t(options({sim("a", ",mb=3000,load=1000,fault=wake@1")}, {}, 8000));
   t.put_to_sleep("a");
   const auto no = t.send_to("a");
@@ -250,7 +251,7 @@ TEST_CASE("naps on demand: a wake that breaks the model fails its requests, and 
   CHECK(t.status("a").loads == 2);
 }
 
-TEST_CASE("naps on demand: where the device is full after all, requests are refused and the model sleeps on") {
+TEST_CASE("naps on demand: where the device is full after all, requests are refused, and it sleeps on") {
   demand_town t(options({sim("a", ",mb=3000,fault=wake_room@1")}, {}, 8000));
   t.put_to_sleep("a");
   const auto no = t.send_to("a");
@@ -297,7 +298,7 @@ TEST_CASE("naps on demand: a host with as many models as it may have lets one sl
   CHECK(t.state("b") == model_state::asleep);
 }
 
-TEST_CASE("naps on demand: a model without jobs goes to sleep after its time, and is unloaded after another") {
+TEST_CASE("naps on demand: a model without jobs goes to sleep after its time, or is unloaded") {
   auto a = sim("a", ",mb=100"), b = sim("b", ",mb=100"), c = sim("c", ",mb=100");
   a.idle_sleep = 20s;
   b.idle_sleep = b.idle_unload = 20s;
