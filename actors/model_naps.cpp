@@ -184,6 +184,8 @@ asio::awaitable<std::optional<core::error>> model_naps::wake_up(self_type& self,
   const auto room = p_.memory.wake(e.memory);
   if (!room) {
     e.state = model_state::asleep;
+    e.reason = room.error().message;
+    e.failed_at = p_.time.now();
     publish();
     co_return room.error();
   }

@@ -390,7 +390,7 @@ std::vector<model_figures> service::figures() const {
       }
       add_to(f.memory, place->device, known.served ? place->memory : asleep_part(place->memory));
     }
-    f.ended = known.ended->look();
+    f.ended = m->ended->look();
     f.predicted_wait =
         (known.served ? predicted_wait(*m) : model_list::predicted_load(*list, known)) + text_wait;
     f.share = known.spec.share.value_or(1);
