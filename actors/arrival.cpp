@@ -322,6 +322,25 @@ bool arrival::prepare(core::turn& at) {
   return false;
 }
 
+bool arrival::judge(core::turn& at) {
+  const auto bytes = memory.bytes();
+  if (!prepare(at)) return false;
+  auto job = job_without_prompt(asked, *model);
+  core::result<void> fine;
+  if (!job) fine = job.error();
+  for (std::size_t i = 0; fine && i <= asked.more_inputs.size(); ++i) {
+    core::job one = *job;
+    if (i > 0) std::swap(asked.input, asked.more_inputs[i - 1]);
+    fine = take_prompt(one, asked, prepared, *model, at);
+    if (i > 0) std::swap(asked.input, asked.more_inputs[i - 1]);
+  }
+  prepared = {};
+  (void)memory.resize(bytes);  // it was more
+  if (fine) return true;
+  refuse(fine.error());
+  return false;
+}
+
 const core::grammar::constraint_text* arrival::wanted() const {
   if (prepared.constraint) return &*prepared.constraint;
   return asked.constraint ? &*asked.constraint : nullptr;

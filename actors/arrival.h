@@ -49,7 +49,7 @@ struct arrival {
   // The jobs of the request, all on one shard; never empty. The choices of the first prompt come first, in
   // order, then those of the next. Each prompt has the same number of choices.
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
-  std::shared_ptr<const served_model> model;                      // set before prepare()
+  std::shared_ptr<const served_model> model;                      // set before prepare() or judge()
   model_use::way way;                                             // to the model, until the jobs are admitted
   std::shared_ptr<ended_jobs> ended;                              // of the model; null: it is not known
   bool waits = false;                                             // for the load of the model
@@ -65,6 +65,9 @@ struct arrival {
   // Finds out what is known of the answer before its prompt is tokenised. false: the request was refused, or
   // nobody waits for it. To be called first.
   bool prepare(core::turn& at);
+  // Checks a request that waits for a model that sleeps (`model`), without its constraint: false: it was
+  // refused, or nobody waits for it. Takes as long as tokenising the prompts, and keeps nothing.
+  bool judge(core::turn& at);
   // What the answers may be; null: anything. REQUIRES: prepare() has returned true.
   const core::grammar::constraint_text* wanted() const;
   // Whether no constraint has to be compiled: there is none, or it was compiled or refused before.

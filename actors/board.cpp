@@ -33,6 +33,7 @@ device_parts part_of(const owner_picture& p, engine_id engine, core::time_point 
   double share = 0, shares = 0;
   core::duration used{}, all{};
   for (const auto& e : p.engines) {
+    if (e.asleep) continue;
     shares += e.share;
     all += e.used;
     if (e.engine != engine) continue;

@@ -40,6 +40,7 @@ struct engine_picture {
   // Names of the landmarks of its prefix cache, in no order; null: they are not listed. Where they change,
   // there is another list.
   std::shared_ptr<const std::vector<std::uint64_t>> landmarks;
+  bool asleep = false;            // or on its way there or back
 };
 
 // The state of an owner at one moment.
@@ -60,7 +61,7 @@ struct owner_picture {
 
 // Parts of a device's time, 0 to 1.
 struct device_parts {
-  double asked = 0;  // the engine's weight, divided by the weights of all engines
+  double asked = 0;  // the engine's weight, divided by the weights of all engines that are awake
   double got = 0;    // its device time of the last 10 s, divided by that of all engines
 };
 // Those of `engine` at `now`. `got` is 0 where no engine took time, or where the picture is older than 10 s:

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "actors/engine_place.h"
+#include "actors/engine_sleepers.h"
 #include "actors/job_state.h"
 #include "actors/mailbox_port.h"
 #include "actors/mask_pool.h"
@@ -169,6 +170,7 @@ class owner {
   }
 
   void on(set_share& m) {
+    sleepers_.set_share(m.engine, m.weight);
     auto* const e = find(m.engine);
     if (!e) return;
     e->share.set_weight(m.weight);
@@ -179,7 +181,7 @@ class owner {
     m.stream->out = &outbox_;
     if (rests()) board_->beat(time_.now(), true);
     auto* const e = find(m.engine);
-    if (!e) return refuse(*m.stream, model_is_gone);
+    if (!e) return refuse(*m.stream, sleepers_.has(m.engine) ? model_sleeps : model_is_gone);
     if (!e->engine)
       return refuse(*m.stream,
                     [&] { return core::make_error(core::errc::unavailable, "{}", board_->fault()); });
@@ -199,6 +201,8 @@ class owner {
   static core::error model_is_gone() {
     return core::make_error(core::errc::unavailable, "the model was unloaded");
   }
+
+  static core::error model_sleeps() { return core::make_error(core::errc::unavailable, "the model sleeps"); }
 
   // Ends a job that no engine has, with the error that `why` makes. Waits for memory where it is short, since
   // nobody else would tell the client.
@@ -256,6 +260,7 @@ class owner {
       core::insist([&] { engines_[i].engine->stop(why); });  // those that were not taken
     }
     close_all();
+    sleepers_.lose_all(loader_);
     outbox_.flush();  // before what may take long
     shared_.seen->note("the device", fault_);
     if (again && start_again()) give_back(unfinished);
@@ -353,6 +358,61 @@ class owner {
     begin_loads();
   }
 
+  // An engine leaves the owner before it sleeps. Where the sleep takes simulated time, it waits for that
+  // among the sleepers.
+  void on(nap_engine& m) {
+    if (m.what == nap::sleep) {
+      if (auto no = give_to_sleepers(m.engine)) return m.answer(nap_engine::result(std::move(*no)));
+    } else if (!sleepers_.has(m.engine)) {
+      return m.answer(nap_engine::result(
+          core::make_error(core::errc::unavailable, "this host has no such engine that sleeps")));
+    }
+    const auto times = simulated_naps(sleepers_.spec_of(m.engine), *options_);
+    naps_.push_back({time_.now() + (m.what == nap::sleep ? times.sleep : times.wake), std::move(m)});
+    begin_loads();
+  }
+
+  // Why an engine cannot be given out; nullopt: it is among the sleepers now.
+  std::optional<core::error> give_to_sleepers(engine_id id) {
+    const auto e = std::ranges::find(engines_, id, [](const auto& x) { return x.served->engine; });
+    if (e == engines_.end())
+      return core::make_error(core::errc::unavailable, "this host has no such engine that is awake");
+    if (!e->engine || e->engine->fault())
+      return core::make_error(core::errc::unavailable, "the device is down: {}", board_->fault());
+    if (!e->engine->idle()) return core::make_error(core::errc::busy, "the engine has jobs");
+    sleepers_.add(std::move(*e));
+    engines_.erase(e);
+    publish();
+    return std::nullopt;
+  }
+
+  void begin_nap(nap_engine& m) {
+    auto engine = sleepers_.has(m.engine) ? sleepers_.give_out(m.engine) : nullptr;
+    if (!engine) {
+      nap_ended none(m.engine, m.what, nullptr,
+                     core::make_error(core::errc::internal, "its engine was lost with the device"),
+                     std::move(m.answer));
+      return on(none);
+    }
+    const auto answer = std::make_shared<reply<nap_engine::result>>(std::move(m.answer));
+    auto done = [to = self_, id = m.engine, what = m.what, answer](std::unique_ptr<core::engine> e,
+                                                                   core::result<> r) {
+      to.tell(nap_ended(id, what, std::move(e), std::move(r), std::move(*answer)));
+    };
+    m.what == nap::sleep ? loader_.sleep(std::move(engine), std::move(done))
+                         : loader_.wake(std::move(engine), std::move(done));
+  }
+
+  void on(nap_ended& m) {
+    if (auto awake = sleepers_.take_back(m, loader_)) {
+      auto& e = engines_.emplace_back(std::move(*awake));
+      e.due = {};
+      e.rests = false;
+    }
+    publish();
+    m.answer(nap_engine::result(std::move(m.result)));
+  }
+
   void begin_loads() {
     const auto now = time_.now();
     auto next = time_point::max();
@@ -367,7 +427,22 @@ class owner {
       later.push_back(std::move(w));
     }
     loads_ = std::move(later);
-    if (!loads_.empty()) load_timer_->set(next);
+    next = std::min(next, begin_naps(now));
+    if (next != time_point::max()) load_timer_->set(next);
+  }
+
+  // Returns when the next of those that wait is due.
+  time_point begin_naps(time_point now) {
+    auto next = time_point::max();
+    for (auto all = std::exchange(naps_, {}); auto& w : all) {
+      if (w.at <= now) {
+        begin_nap(w.what);
+        continue;
+      }
+      next = std::min(next, w.at);
+      naps_.push_back(std::move(w));
+    }
+    return next;
   }
 
   void begin_load(load_model& m) {
@@ -402,7 +477,7 @@ class owner {
   // The engine's memory is freed on the loader's thread, so that no other engine waits for that.
   void on(close_engine& m) {
     const auto e = std::ranges::find(engines_, m.engine, [](const auto& x) { return x.served->engine; });
-    if (e == engines_.end()) return m.answer(core::engine_totals());
+    if (e == engines_.end()) return close_sleeper(m);
     if (e->engine) e->engine->stop(model_is_gone());
     outbox_.flush();
     const core::engine_totals totals = e->look().counts;
@@ -411,6 +486,15 @@ class owner {
     publish();
     const auto answer = std::make_shared<reply<close_engine::result>>(std::move(m.answer));
     loader_.destroy(std::move(engine), [answer, totals] { (*answer)(totals); });
+  }
+
+  void close_sleeper(close_engine& m) {
+    auto gone = sleepers_.close(m.engine);
+    if (!gone) return m.answer(core::engine_totals());
+    publish();
+    if (!gone->engine) return m.answer(gone->totals);
+    const auto answer = std::make_shared<reply<close_engine::result>>(std::move(m.answer));
+    loader_.destroy(std::move(gone->engine), [answer, totals = gone->totals] { (*answer)(totals); });
   }
 
   // A lost page is a fault of the engine. Readiness reports the fault before the memory runs out.
@@ -441,6 +525,7 @@ class owner {
       e.engine->list(listed_);
       for (const auto& s : listed_) p->jobs.push_back({s, e.served->engine});
     }
+    sleepers_.look(p->engines);
     p->tokens_per_s = meter_.tokens_per_s(p->at);
     p->step_p50_ms = meter_.step_ms(0.5);
     p->step_p99_ms = meter_.step_ms(0.99);
@@ -458,6 +543,10 @@ class owner {
     time_point at;
     load_model what;
   };
+  struct waiting_nap {
+    time_point at;
+    nap_engine what;
+  };
 
   const std::shared_ptr<const owner_options> options_;
   const timekeeper& time_;
@@ -467,10 +556,12 @@ class owner {
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_, load_timer_;
   outbox outbox_{*shared_.cancel_to_release};
-  std::vector<engine_place> engines_;  // in the order of their loads
+  std::vector<engine_place> engines_;  // that are awake, in the order of their loads and wakes
+  engine_sleepers sleepers_;           // the others
   core::shares shares_;                // whose turn it is
   engine_place* stepping_ = nullptr;   // whose step is under way, or has thrown
   std::vector<waiting_load> loads_;
+  std::vector<waiting_nap> naps_;
   restart_plan plan_;
   std::string fault_;  // the last failure of the device
   const core::error broken_step_ = core::make_error(core::errc::internal, "a step could not be finished");
@@ -548,6 +639,25 @@ void gpu_owner::close(engine_id engine, executor ex, std::function<void(core::en
       asio::bind_executor(ex, [done = std::move(done)](boost::system::error_code,
                                                        core::engine_totals totals) { done(totals); }),
       engine);
+}
+
+void gpu_owner::sleep(engine_id engine, executor ex, napped done) {
+  ask_nap(engine, nap::sleep, std::move(ex), std::move(done));
+}
+
+void gpu_owner::wake(engine_id engine, executor ex, napped done) {
+  ask_nap(engine, nap::wake, std::move(ex), std::move(done));
+}
+
+void gpu_owner::ask_nap(engine_id engine, nap what, executor ex, napped done) {
+  mail_.ask<nap_engine>(
+      asio::bind_executor(ex,
+                          [done = std::move(done)](boost::system::error_code lost, core::result<> r) {
+                            if (!lost) return done(std::move(r));
+                            done(core::make_error(core::errc::internal, "the owner of the device is gone: {}",
+                                                  lost.message()));
+                          }),
+      engine, what);
 }
 
 void gpu_owner::set_share(engine_id engine, double weight) { mail_.tell(actors::set_share(engine, weight)); }

@@ -3,7 +3,8 @@
 // The owner alone steps the engines of the device. The owner runs on a thread of its own; in a simulation, on
 // the executor that the owner is given. Its loop reads the mailbox, steps an engine that has work, wakes
 // the shards that have new tokens, publishes its state to the board, and repeats. Models are loaded and
-// destroyed on another thread (loader.h), and the owner adopts an engine that is ready.
+// destroyed on another thread (loader.h), and the owner adopts an engine that is ready. An engine that is to
+// sleep leaves the owner in the same way, and comes back awake (engine_sleepers.h).
 //
 // Where several engines have something due, the device's time is divided among them by their weights
 // (core/schedule/shares.h): after each step the owner chooses anew which engine steps.
@@ -68,10 +69,14 @@ class gpu_owner final : public host {
   const std::string& device() const noexcept override { return device_; }
   void open(model_spec spec, model_progress progress, executor ex, std::function<void(opened)> done) override;
   void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) override;
+  void sleep(engine_id engine, executor ex, napped done) override;
+  void wake(engine_id engine, executor ex, napped done) override;
   void set_share(engine_id engine, double weight) override;
   const board& published() const noexcept override { return *board_; }
 
  private:
+  void ask_nap(engine_id engine, nap what, executor ex, napped done);
+
   const std::string device_;
   std::shared_ptr<board> board_ = std::make_shared<board>();
   std::optional<exclusive_thread> thread_;

@@ -33,6 +33,8 @@ struct model_spec {
   bool pinned = false;             // it is not taken down for another one, nor for want of jobs
   // It is unloaded once it had no job for so long; nullopt: never.
   std::optional<core::duration> idle_unload = {};
+  // It goes to sleep once it had no job for so long; nullopt: never.
+  std::optional<core::duration> idle_sleep = {};
   // Set: nobody waits for the load any more, which then ends before it warms up. Null: somebody does.
   std::shared_ptr<const std::atomic<bool>> unwanted = {};
 };
@@ -60,6 +62,16 @@ class host {
   // jobs that reach it later. Once the memory is free, `done` is posted to `ex` with what the engine counted.
   // A host that has no such engine answers with zeros.
   virtual void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) = 0;
+
+  // Puts an engine that has no job to sleep, or wakes it (core::engine). Jobs of other engines run on. From
+  // sleep() until a wake() has succeeded, jobs that reach the engine end with the error `unavailable`. The
+  // engine keeps its identity. `done` gets the result, posted to `ex`. Errors:
+  //   not_supported, does_not_fit: the engine is as it was, awake or asleep
+  //   busy, unavailable: the same; it has jobs, or the host has no such engine, or its device is down
+  //   internal: the engine is broken, and can only be closed
+  using napped = std::function<void(core::result<>)>;
+  virtual void sleep(engine_id engine, executor ex, napped done) = 0;
+  virtual void wake(engine_id engine, executor ex, napped done) = 0;
 
   // Sets the weight of an engine among those of the host, from its next step on; no effect where the host has
   // no such engine. REQUIRES: core::is_weight(weight)

@@ -48,7 +48,7 @@ core::result<std::vector<std::size_t>> choose_hosts(const load_order& o,
                                                     const std::set<std::string>& leaving, std::size_t most) {
   std::vector<std::size_t> models(hosts.size(), 0);
   for (const auto& m : known)
-    if (!leaving.contains(m.spec.name))
+    if (m.state != model_state::asleep && !leaving.contains(m.spec.name))
       for (const auto i : m.hosts) ++models[i];
   std::vector<std::size_t> out;
   for (std::size_t place = 0; place < std::max<std::size_t>(1, o.devices.size()); ++place) {

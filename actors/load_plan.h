@@ -39,9 +39,9 @@ std::vector<load_step> steps_of(const model_spec& spec, const std::vector<std::s
 
 // The hosts on which an order's model gets its places, as indices of `hosts`: one of each device that the
 // order names, or one of any. Of several hosts the one with the fewest models is taken, and the first of
-// equals. Models of the names in `leaving` are not counted. `most`: models that a host may have. Errors:
-// invalid_param where a device is not there, or not as often as the order names it; does_not_fit where a host
-// has `most` models.
+// equals. Models of the names in `leaving`, and those that sleep, are not counted. `most`: models that a host
+// may have. Errors: invalid_param where a device is not there, or not as often as the order names it;
+// does_not_fit where a host has `most` models.
 core::result<std::vector<std::size_t>> choose_hosts(const load_order& o,
                                                     std::span<const std::unique_ptr<host>> hosts,
                                                     std::span<const known_model> known,

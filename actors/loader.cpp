@@ -25,6 +25,25 @@ void loader::load(model_spec spec, model_progress progress, std::function<void(l
                      done = std::move(done)] { done(load_now(*o, around, spec, progress)); });
 }
 
+void loader::sleep(std::unique_ptr<core::engine> e, napped done) {
+  nap(std::move(e), &core::engine::sleep, std::move(done));
+}
+
+void loader::wake(std::unique_ptr<core::engine> e, napped done) {
+  nap(std::move(e), &core::engine::wake, std::move(done));
+}
+
+// An engine that threw is in no known state: it is treated as one that is broken.
+void loader::nap(std::unique_ptr<core::engine> e, core::result<> (core::engine::*what)(), napped done) {
+  const auto held = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));
+  boost::asio::post(where_, [held, what, done = std::move(done), seen = around_.seen] {
+    core::result<> result = core::make_error(core::errc::internal, "the engine did not sleep or wake");
+    core::contained(*seen, "the sleep of a model", [&] { result = ((**held).*what)(); });
+    if (!result && result.error().code == core::errc::internal) held->reset();
+    done(std::move(*held), std::move(result));
+  });
+}
+
 void loader::destroy(std::unique_ptr<core::engine> e, std::function<void()> done) {
   // The post below may be tried several times, so a shared pointer holds the engine.
   const auto last = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));

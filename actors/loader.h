@@ -1,5 +1,5 @@
-// loader.h — the thread of a host on which models are loaded and destroyed, so that its owner never waits for
-// either.
+// loader.h — the thread of a host on which models are loaded, put to sleep, woken and destroyed, so that its
+// owner never waits for any of it.
 //
 // Each engine gets a backend of its own: two backends of one device share nothing but the device, so a load
 // and the steps of other engines do not wait for each other.
@@ -41,10 +41,17 @@ class loader {
   loader(std::shared_ptr<const owner_options> o, surroundings s, boost::asio::any_io_executor where);
 
   void load(model_spec spec, model_progress progress, std::function<void(loaded)> done);
+  // Puts an engine that has no job to sleep, or wakes it. `done` gets the engine back with the result. Where
+  // the error is `internal` the engine was destroyed, and `done` gets null.
+  using napped = std::function<void(std::unique_ptr<core::engine>, core::result<>)>;
+  void sleep(std::unique_ptr<core::engine> e, napped done);
+  void wake(std::unique_ptr<core::engine> e, napped done);
   // Destroys an engine that no job uses any more, and calls `done` once its memory is free.
   void destroy(std::unique_ptr<core::engine> e, std::function<void()> done);
 
  private:
+  void nap(std::unique_ptr<core::engine> e, core::result<> (core::engine::*what)(), napped done);
+
   const std::shared_ptr<const owner_options> options_;
   const surroundings around_;
   std::optional<exclusive_thread> thread_;

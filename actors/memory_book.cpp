@@ -9,8 +9,8 @@
 namespace weir::actors {
 
 memory_book::memory_book(owner_options o, std::vector<std::string> hosts,
-                         std::vector<planned_device> measured)
-    : options_(std::move(o)), hosts_(std::move(hosts)) {
+                         std::vector<planned_device> measured, std::uint64_t sleep_bytes)
+    : options_(std::move(o)), hosts_(std::move(hosts)), sleep_{sleep_bytes, 0} {
   for (auto& d : measured) {
     ledgers_.emplace(d.name, core::ledger(d));
     known_.emplace(d.name, std::move(d));
@@ -39,15 +39,20 @@ core::result<std::vector<planned_device>> memory_book::devices_of(std::span<cons
   return out;
 }
 
-std::uint64_t memory_book::taken_without(const core::ledger& l, const std::set<std::string>& leaving) const {
+std::uint64_t memory_book::taken_without(const core::ledger& l, const std::set<std::string>& leaving,
+                                         const std::set<std::string>& sleeping) {
   std::uint64_t sum = 0;
-  for (const auto& [id, e] : l.entries())
-    if (!leaving.contains(e.model)) sum = core::sum_of(sum, core::bytes_of(e.measured.value_or(e.predicted)));
+  for (const auto& [id, e] : l.entries()) {
+    if (leaving.contains(e.model)) continue;
+    const auto held = sleeping.contains(e.model) ? core::asleep_part(e.whole()) : e.held();
+    sum = core::sum_of(sum, core::bytes_of(held));
+  }
   return sum;
 }
 
 core::result<core::memory_plan> memory_book::plan_of(std::span<const load_step> loads,
-                                                     const std::set<std::string>& leaving) {
+                                                     const std::set<std::string>& leaving,
+                                                     const std::set<std::string>& sleeping) {
   auto devices = devices_of(loads);
   if (!devices) return devices.error();
   {
@@ -56,15 +61,15 @@ core::result<core::memory_plan> memory_book::plan_of(std::span<const load_step> 
       const auto at = ledgers_.find(d.name);
       if (at == ledgers_.end()) continue;
       static_cast<core::device_share&>(d) = at->second.device();
-      d.loaded = taken_without(at->second, leaving);
+      d.loaded = taken_without(at->second, leaving, sleeping);
     }
   }
   return plan_memory(loads, options_, *devices);
 }
 
-memory_book::planned memory_book::plan(std::span<const load_step> loads,
-                                       const std::set<std::string>& leaving) {
-  auto p = plan_of(loads, leaving);
+memory_book::planned memory_book::plan(std::span<const load_step> loads, const std::set<std::string>& leaving,
+                                       const std::set<std::string>& sleeping) {
+  auto p = plan_of(loads, leaving, sleeping);
   if (!p) return order_error{p.error(), {}};
   return std::move(*p);
 }
@@ -75,7 +80,7 @@ bool memory_book::is_alone(const core::memory_plan& p, const core::planned_model
 }
 
 memory_book::promises memory_book::book(std::span<const load_step> loads) {
-  auto p = plan_of(loads, {});
+  auto p = plan_of(loads, {}, {});
   if (!p) return order_error{p.error(), {}};
   if (!p->fits())
     return order_error{core::make_error(core::errc::does_not_fit, "{}", core::shortage_text(*p)),
@@ -105,6 +110,7 @@ memory_book::promises memory_book::book(std::span<const load_step> loads) {
 void memory_book::take_back(memory_promise& p) {
   for (const auto& part : p.parts) ledgers_.at(part.device).release(part.id);
   p.parts.clear();
+  sleep_.taken -= std::exchange(p.asleep, 0);
 }
 
 void memory_book::release(memory_promise& p) {
@@ -137,9 +143,92 @@ std::uint64_t memory_book::taken_by(std::string_view model, std::string_view dev
   std::uint64_t sum = 0;
   for (const auto& [name, l] : ledgers_)
     for (const auto& [id, e] : l.entries())
-      if (name == device && e.model == model)
-        sum = core::sum_of(sum, core::bytes_of(e.measured.value_or(e.predicted)));
+      if (name == device && e.model == model) sum = core::sum_of(sum, core::bytes_of(e.held()));
   return sum;
+}
+
+memory_book::sleep_room memory_book::sleep_account() const {
+  const std::lock_guard hold(lock_);
+  return sleep_;
+}
+
+core::result<void> memory_book::hold_sleep(memory_promise& p, std::string_view model, std::uint64_t bytes) {
+  const std::lock_guard hold(lock_);
+  core::error why;
+  why.param = "level";
+  if (sleep_.total == 0) {
+    why.code = core::errc::not_supported;
+    why.message = "level 'host' needs --sleep-mb: this server has no host memory for models that sleep";
+    return why;
+  }
+  if (bytes > sleep_.free()) {
+    why.code = core::errc::does_not_fit;
+    why.message = fmt::format("{}: its weights take {} bytes of host memory, and {} of --sleep-mb are free",
+                              model, bytes, sleep_.free());
+    return why;
+  }
+  sleep_.taken += bytes;
+  p.asleep = bytes;
+  return {};
+}
+
+void memory_book::end_hold(memory_promise& p) {
+  const std::lock_guard hold(lock_);
+  sleep_.taken -= std::exchange(p.asleep, 0);
+}
+
+void memory_book::sleep(const memory_promise& p) {
+  const std::lock_guard hold(lock_);
+  for (const auto& part : p.parts) ledgers_.at(part.device).sleep(part.id);
+}
+
+core::result<void> memory_book::wake(const memory_promise& p) {
+  const std::lock_guard hold(lock_);
+  for (std::size_t i = 0; i < p.parts.size(); ++i) {
+    auto woken = ledgers_.at(p.parts[i].device).wake(p.parts[i].id);
+    if (woken) continue;
+    for (std::size_t k = 0; k < i; ++k) ledgers_.at(p.parts[k].device).sleep(p.parts[k].id);
+    return woken;
+  }
+  return {};
+}
+
+std::uint64_t memory_book::freed_by_sleep(std::string_view model, std::string_view device) const {
+  const std::lock_guard hold(lock_);
+  std::uint64_t sum = 0;
+  for (const auto& [name, l] : ledgers_)
+    for (const auto& [id, e] : l.entries())
+      if (name == device && e.model == model && !e.asleep)
+        sum = core::sum_of(sum, core::bytes_of(e.held()) - core::bytes_of(core::asleep_part(e.held())));
+  return sum;
+}
+
+std::optional<memory_book::shortage> memory_book::lacks_to_wake(const memory_promise& p,
+                                                                const std::set<std::string>& leaving,
+                                                                const std::set<std::string>& sleeping) const {
+  const std::lock_guard hold(lock_);
+  std::map<std::string, std::uint64_t> needs;  // by device
+  for (const auto& part : p.parts) {
+    const auto& entries = ledgers_.at(part.device).entries();
+    const auto at = entries.find(part.id);
+    if (at == entries.end() || !at->second.asleep) continue;
+    const auto whole = at->second.whole();
+    auto& sum = needs[part.device];
+    sum = core::sum_of(sum, core::sum_of(whole.weights, whole.pages));
+  }
+  for (const auto& [device, bytes] : needs) {
+    const auto& l = ledgers_.at(device);
+    const auto& d = l.device();
+    if (d.total == 0) continue;
+    const auto fixed = core::sum_of(core::sum_of(d.outside, d.context), d.reserve);
+    const auto taken = core::sum_of(fixed, taken_without(l, leaving, sleeping));
+    const auto free = d.total - std::min(d.total, taken);
+    if (bytes > free)
+      return shortage{
+          device, bytes - free,
+          fmt::format("{} lacks {} bytes for the weights and pages of a wake", device, bytes - free)};
+  }
+  return std::nullopt;
 }
 
 std::vector<device_account> memory_book::accounts() const {

@@ -1,6 +1,6 @@
 // memory_book.h — what each device of a service has promised to which model: one ledger a device
 // (core/memory/ledger.h), and the plans that come before a promise (memory_plan.h). No model is loaded
-// without one.
+// without one. Beside them stands the host memory for the weights of models that sleep.
 //
 // Thread safety: any thread. book() and plan() may take long: they read headers of files, and the first of
 // them that needs a device measures it. The other members take no longer than copying what they return.
@@ -31,16 +31,21 @@ struct memory_promise {
   };
   std::vector<part> parts;
   std::optional<std::uint32_t> pages;  // of each of its pools; nullopt: what is free once all else is there
+  std::uint64_t asleep = 0;            // bytes of host memory that are held for its sleep
 };
 
 class memory_book {
  public:
   // `hosts`: the device of each host. `measured`: devices that were measured already, by name.
-  memory_book(owner_options o, std::vector<std::string> hosts, std::vector<planned_device> measured);
+  // `sleep_bytes`: host memory for weights that sleep.
+  memory_book(owner_options o, std::vector<std::string> hosts, std::vector<planned_device> measured,
+              std::uint64_t sleep_bytes = 0);
 
-  // Plans loads (load_step::host is an index of the hosts) as if the models of `leaving` had gone.
+  // Plans loads (load_step::host is an index of the hosts) as if the models of `leaving` had gone, and those
+  // of `sleeping` slept.
   using planned = boost::system::result<core::memory_plan, order_error>;
-  planned plan(std::span<const load_step> loads, const std::set<std::string>& leaving);
+  planned plan(std::span<const load_step> loads, const std::set<std::string>& leaving,
+               const std::set<std::string>& sleeping = {});
 
   // Promises that were made together.
   struct booking {
@@ -59,16 +64,45 @@ class memory_book {
   std::string settle(memory_promise& p, std::size_t place, const memory_use& measured);
 
   std::vector<device_account> accounts() const;
-  // What a model takes of a device, in bytes.
+  // What a model takes of a device now, in bytes.
   std::uint64_t taken_by(std::string_view model, std::string_view device) const;
+
+  // ---- sleep at level host
+
+  struct sleep_room {
+    std::uint64_t total = 0, taken = 0;
+    std::uint64_t free() const noexcept { return total - taken; }
+  };
+  sleep_room sleep_account() const;
+  // Holds host memory for the weights of `model`. Errors, about the field `level`: not_supported, where there
+  // is none for any model; does_not_fit, with the numbers. REQUIRES: the promise holds none
+  core::result<void> hold_sleep(memory_promise& p, std::string_view model, std::uint64_t bytes);
+  // The model does not sleep after all, or is awake again.
+  void end_hold(memory_promise& p);
+  // The model sleeps: its weights and pages are free on its devices.
+  void sleep(const memory_promise& p);
+  // Takes that memory again. Error: does_not_fit, with the numbers; nothing was taken.
+  core::result<void> wake(const memory_promise& p);
+  // Bytes of a device that would be free if the model slept.
+  std::uint64_t freed_by_sleep(std::string_view model, std::string_view device) const;
+  // What the wake of a model lacks if those of `leaving` have gone, and those of `sleeping` sleep.
+  struct shortage {
+    std::string device;
+    std::uint64_t bytes = 0;
+    std::string why;  // for people
+  };
+  std::optional<shortage> lacks_to_wake(const memory_promise& p, const std::set<std::string>& leaving,
+                                        const std::set<std::string>& sleeping) const;
 
  private:
   // A device for each host; only the devices of hosts that a load names are measured.
   core::result<std::vector<planned_device>> devices_of(std::span<const load_step> loads);
   core::result<core::memory_plan> plan_of(std::span<const load_step> loads,
-                                          const std::set<std::string>& leaving);
+                                          const std::set<std::string>& leaving,
+                                          const std::set<std::string>& sleeping);
   void take_back(memory_promise& p);  // REQUIRES: the lock is held
-  std::uint64_t taken_without(const core::ledger& l, const std::set<std::string>& leaving) const;
+  static std::uint64_t taken_without(const core::ledger& l, const std::set<std::string>& leaving,
+                                     const std::set<std::string>& sleeping);
   // Whether no other model is on the device of `m`. Such a model may take all memory that is free.
   bool is_alone(const core::memory_plan& p, const core::planned_model& m) const;
 
@@ -78,6 +112,7 @@ class memory_book {
   mutable std::mutex lock_;                      // of what follows
   std::map<std::string, planned_device> known_;  // by name
   std::map<std::string, core::ledger> ledgers_;  // by the device's name
+  sleep_room sleep_;
 };
 
 }  // namespace weir::actors

@@ -30,6 +30,12 @@ struct memory_use {
     free = after.free;
   }
 
+  // What a model keeps while it sleeps on the host.
+  friend memory_use asleep_part(memory_use m) {
+    m.weights = m.pages = 0;
+    return m;
+  }
+
   // Adds a model that was loaded later on the same device; total and free become those of `later`.
   memory_use& operator+=(const memory_use& later) {
     weights += later.weights;

@@ -66,6 +66,29 @@ struct close_engine {
   close_engine(engine_id e, reply<result> a) : engine(e), answer(std::move(a)) {}
 };
 
+enum class nap : std::uint8_t { sleep, wake };
+
+// Puts an engine that has no job to sleep, or wakes it, and answers as host::sleep() and wake() say.
+struct nap_engine {
+  using result = core::result<>;
+  engine_id engine;
+  nap what;
+  reply<result> answer;
+  nap_engine(engine_id e, nap w, reply<result> a) : engine(e), what(w), answer(std::move(a)) {}
+};
+
+// The loader is done with an engine that was to sleep or to wake. `held`: null: it broke, and is destroyed.
+struct nap_ended {
+  engine_id engine;
+  nap what;
+  std::unique_ptr<core::engine> held;
+  core::result<> result;
+  reply<nap_engine::result> answer;
+  nap_ended(engine_id e, nap w, std::unique_ptr<core::engine> h, core::result<> r,
+            reply<nap_engine::result> a)
+      : engine(e), what(w), held(std::move(h)), result(std::move(r)), answer(std::move(a)) {}
+};
+
 // Sets the weight of an engine among those of the device.
 struct set_share {
   engine_id engine;
@@ -73,10 +96,10 @@ struct set_share {
   set_share(engine_id e, double w) : engine(e), weight(w) {}
 };
 
-// Timer message: the time has come for a step, for a load or for another start of the device.
+// Timer message: the time has come for a step, for a load or a sleep, or for another start of the device.
 struct time_came {};
 
 using owner_msg = std::variant<submit_job, cancel_job, pause_job, load_model, load_ended, close_engine,
-                               set_share, time_came>;
+                               nap_engine, nap_ended, set_share, time_came>;
 
 }  // namespace weir::actors

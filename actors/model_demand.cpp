@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "actors/evict.h"
 #include "core/insist.h"
 #include "core/memory/plan_text.h"
 
@@ -104,12 +103,12 @@ void model_demand::set_clock() {
   if (!line_.empty()) return clock_->set(now + look_round_every);
   auto next = core::time_point::max();
   for (auto& e : known_) {
-    if (e.state != model_state::ready || !e.spec.idle_unload || e.spec.pinned) continue;
+    const auto until = idle_until(e);
+    if (!until) continue;
     const auto soon =
         now + std::max<core::duration>(look_round_every,
                                        std::min<core::duration>(stay_of(e), std::chrono::seconds(1)));
-    const auto due = std::max(last_use(e) + std::max(*e.spec.idle_unload, e.use->stay()), soon);
-    next = std::min(next, is_empty(e) ? due : soon);
+    next = std::min(next, is_empty(e) ? std::max(*until, soon) : soon);
   }
   if (next != core::time_point::max()) clock_->set(next);
 }
@@ -136,13 +135,14 @@ asio::awaitable<void> model_demand::serve(self_type& self) {
   reopen();
   let_in();
   std::erase_if(looked_up_, [this](const auto& l) { return !line_.wants(l.first); });
-  co_await unload_idle(self);
+  co_await settle_idle(self);
   if (!self.stopping()) set_clock();
 }
 
 asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
   if (e.state == model_state::ready) co_return;  // the way is closed: it is to leave for another
-  if (e.state == model_state::failed && p_.time.now() - e.failed_at < try_again) {
+  const bool failed = e.state == model_state::failed || (e.sleeper && !e.reason.empty());
+  if (failed && p_.time.now() - e.failed_at < try_again) {
     core::error why;
     why.message = e.reason;
     co_return line_.refuse(e.spec.name, not_loaded(e.spec.name, why));
@@ -152,7 +152,7 @@ asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
   if (!found) co_return line_.refuse(e.spec.name, not_loaded(e.spec.name, found.error()));
   for (const auto& o : *found) {
     if (!o.why.empty()) continue;
-    const entries nobody;
+    const std::vector<leaving> nobody;
     co_return co_await load_wanted(self, e, o.on, nobody);
   }
   std::optional<exit_set> best;
@@ -180,23 +180,26 @@ asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
 
 // Takes `out` down and loads the model; where that fails, all is as before.
 asio::awaitable<void> model_demand::load_wanted(self_type& self, entry& e, std::vector<std::size_t> on,
-                                                const entries& out) {
-  for (auto* o : out) o->use->close();
-  if (!std::ranges::all_of(out, [](entry* o) { return is_empty(*o); })) {
-    for (auto* o : out)  // a job came between the look and the close
+                                                const std::vector<leaving>& out) {
+  entries awake;
+  for (const auto& o : out)
+    if (o.how != exit::deepen) awake.push_back(o.who);
+  for (auto* o : awake) o->use->close();
+  if (!std::ranges::all_of(awake, [](entry* o) { return is_empty(*o); })) {
+    for (auto* o : awake)  // a job came between the look and the close
       if (!closed_for_.contains(o->spec.name)) o->use->open();
     co_return;
   }
   busy_since_ = p_.time.now();
   what_ = e.spec.name + " is being loaded for requests";
-  for (auto* o : out) closed_for_.erase(o->spec.name);
-  if (!out.empty()) begin_drain(out, {});
+  for (auto* o : awake) closed_for_.erase(o->spec.name);
+  if (!awake.empty()) begin_drain(awake, {});
   loads_for_ = e.spec.name;
   const auto wrong = co_await exchange(self, out, e, e.spec, std::move(on));
   loads_for_.clear();
   // Where nobody waited any more, requests that came since begin another load.
-  if (wrong && !self.stopping() && e.state == model_state::failed)
-    line_.refuse(e.spec.name, not_loaded(e.spec.name, *wrong));
+  const bool failed = e.state == model_state::failed || (e.state == model_state::asleep && !e.reason.empty());
+  if (wrong && !self.stopping() && failed) line_.refuse(e.spec.name, not_loaded(e.spec.name, *wrong));
 }
 
 // ---- where a model may go
@@ -209,10 +212,7 @@ std::vector<std::vector<std::size_t>> model_demand::placements(const entry& e) c
     if (on) return {*on};
   }
   std::vector<std::pair<std::size_t, std::size_t>> order;  // models, host
-  for (std::size_t i = 0; i < p_.hosts.size(); ++i) {
-    const auto there = [i](const entry& m) { return std::ranges::count(m.hosts, i) > 0; };
-    order.emplace_back(static_cast<std::size_t>(std::ranges::count_if(known_, there)), i);
-  }
+  for (std::size_t i = 0; i < p_.hosts.size(); ++i) order.emplace_back(awake_on(i), i);
   std::ranges::sort(order);
   std::vector<std::vector<std::size_t>> out;
   for (const auto& [models, host] : order) out.push_back({host});
@@ -225,6 +225,13 @@ asio::awaitable<core::result<model_demand::options>> model_demand::options_for(s
   const auto now = p_.time.now();
   if (known.version == version && now - known.at < look_up_again) co_return known.found;
   options out;
+  if (e.level == sleep_level::host) {
+    out.push_back(look_at_wake(e));
+    known.version = version;
+    known.at = now;
+    known.found = out;
+    co_return out;
+  }
   for (auto& on : placements(e)) {
     auto one = co_await look_at(self, e, on);
     if (!one) co_return one.error();
@@ -249,67 +256,29 @@ asio::awaitable<core::result<model_demand::option>> model_demand::look_at(self_t
     o.lacks = std::max<std::uint64_t>(1, made->lacks->bytes);
     o.why = core::shortage_text(*made) + ",";
   }
-  for (const auto i : on) {
-    const auto there = [i](const entry& m) { return std::ranges::count(m.hosts, i) > 0; };
-    if (static_cast<std::size_t>(std::ranges::count_if(known_, there)) < p_.most_models) continue;
-    o.crowded = true;
-    o.why = fmt::format("{} has {} models, which are the most,", p_.hosts[i]->device(), p_.most_models);
-  }
+  note_crowd(o);
   co_return o;
 }
 
-bool model_demand::is_on(const entry& e, const option& o) const {
-  return std::ranges::any_of(e.hosts, [&](std::size_t i) {
-    return o.crowded ? std::ranges::count(o.on, i) > 0 : p_.hosts[i]->device() == o.device;
-  });
+model_demand::option model_demand::look_at_wake(const entry& e) const {
+  option o;
+  o.on = e.hosts;
+  o.device = e.devices.front();
+  if (auto lacks = p_.memory.lacks_to_wake(e.memory, {}, {})) {
+    o.device = lacks->device;
+    o.lacks = lacks->bytes;
+    o.why = lacks->why + ",";
+  }
+  note_crowd(o);
+  return o;
 }
 
-model_demand::entries model_demand::on_the_way(const entry& e, const option& o, bool resting) {
-  entries out;
-  for (auto& other : known_)
-    if (&other != &e && other.state == model_state::ready && !other.spec.pinned && is_on(other, o) &&
-        (!resting || rests(other)))
-      out.push_back(&other);
-  return out;
-}
-
-std::optional<model_demand::exit_set> model_demand::leave_for(const option& o, const entries& may) {
-  const auto now = p_.time.now();
-  const auto all = p_.list.look();
-  std::vector<leaver> leavers;
-  for (const auto* m : may) {
-    const auto back = m->last_load.value_or(model_list::predicted_load(*all, *m));
-    leavers.push_back({.bytes = p_.memory.taken_by(m->spec.name, o.device),
-                       .ms_to_return = static_cast<std::uint64_t>(std::max<std::int64_t>(
-                           1, std::chrono::duration_cast<std::chrono::milliseconds>(back).count())),
-                       .jobs_lately = m->use->asked_lately(now),
-                       .last_use = last_use(*m).time_since_epoch().count()});
+void model_demand::note_crowd(option& o) const {
+  for (const auto i : o.on) {
+    if (awake_on(i) < p_.most_models) continue;
+    o.crowded = true;
+    o.why = fmt::format("{} has {} models, which are the most,", p_.hosts[i]->device(), p_.most_models);
   }
-  const auto set = actors::leave_for(std::span<const leaver>(leavers), o.lacks, o.crowded ? 1 : 0);
-  if (!set) return std::nullopt;
-  exit_set out;
-  for (const auto i : *set) {
-    out.out.push_back(may[i]);
-    out.cost += leavers[i].cost();
-  }
-  return out;
-}
-
-asio::awaitable<bool> model_demand::confirmed(self_type& self, entry& e, option& o, const entries& out) {
-  std::set<std::string> leaving;
-  std::uint64_t freed = 0;
-  for (const auto* m : out) {
-    leaving.insert(m->spec.name);
-    freed += p_.memory.taken_by(m->spec.name, o.device);
-  }
-  const auto made = co_await plan(self, steps_of(e.spec, o.on), std::move(leaving));
-  if (made && made->fits()) co_return true;
-  if (made) {
-    o.device = made->lacks->device;
-    o.lacks = std::max(o.lacks, freed) + std::max<std::uint64_t>(1, made->lacks->bytes);
-    o.why = core::shortage_text(*made) + ",";
-  }
-  co_return false;
 }
 
 // ---- who rests, and who has to make way
@@ -330,7 +299,10 @@ void model_demand::make_way(const entry& e, const option& o) {
   const auto* oldest = line_.oldest_for(e.spec.name);
   if (p_.time.now() - oldest->since < p_.demand.swap_wait) return;
   entries closed, open;
-  for (auto* m : on_the_way(e, o, false)) (closed_for_.contains(m->spec.name) ? closed : open).push_back(m);
+  for (auto* m : on_the_way(e, o, false)) {
+    const bool gone = m->state == model_state::asleep || closed_for_.contains(m->spec.name);
+    (gone ? closed : open).push_back(m);
+  }
   if (open.empty() || leave_for(o, closed)) return;  // enough of them make way already
   auto* const first = *std::ranges::min_element(open, {}, [](const entry* m) { return m->began; });
   first->use->close();
@@ -352,12 +324,20 @@ void model_demand::reopen() {
   }
 }
 
-asio::awaitable<void> model_demand::unload_idle(self_type& self) {
+std::optional<core::time_point> model_demand::idle_until(const entry& e) const {
+  if (e.state != model_state::ready || e.spec.pinned) return std::nullopt;
+  auto least = core::duration::max();
+  if (e.spec.idle_unload) least = std::min(least, *e.spec.idle_unload);
+  if (e.spec.idle_sleep) least = std::min(least, *e.spec.idle_sleep);
+  if (least == core::duration::max()) return std::nullopt;
+  return last_use(e) + std::max(least, e.use->stay());
+}
+
+asio::awaitable<void> model_demand::settle_idle(self_type& self) {
   for (auto& e : known_) {
     if (self.stopping()) co_return;
-    if (e.state != model_state::ready || !e.spec.idle_unload || e.spec.pinned || !is_empty(e)) continue;
-    const auto rest = std::max(*e.spec.idle_unload, e.use->stay());
-    if (p_.time.now() - last_use(e) < rest) continue;
+    const auto until = idle_until(e);
+    if (!until || p_.time.now() < *until || !is_empty(e)) continue;
     e.use->close();
     if (!is_empty(e)) {
       e.use->open();
@@ -365,9 +345,24 @@ asio::awaitable<void> model_demand::unload_idle(self_type& self) {
     }
     busy_since_ = p_.time.now();
     closed_for_.erase(e.spec.name);
-    begin_drain({&e}, {});
-    co_await take_down(self, e);
+    const auto rested = p_.time.now() - last_use(e);
+    const auto unload = e.spec.idle_unload && rested >= std::max(*e.spec.idle_unload, e.use->stay());
+    co_await settle_one(self, e, unload);
   }
+}
+
+// REQUIRES: the model has no job, and its way is closed
+asio::awaitable<void> model_demand::settle_one(self_type& self, entry& e, bool unload) {
+  begin_drain({&e}, {});
+  if (unload) co_return co_await take_down(self, e);
+  if (best_level(e) == sleep_level::disk) co_return co_await drop_to_disk(self, e);
+  if (auto held = hold_for(e); !held) co_return co_await drop_to_disk(self, e);
+  const auto wrong = co_await put_to_sleep(self, e);
+  if (!wrong || self.stopping()) co_return;
+  p_.seen->tell("models", fmt::format("{} could not be put to sleep: {}", e.spec.name, wrong->message));
+  if (e.state != model_state::draining) co_return;
+  e.began = p_.time.now();  // it is tried again after its time
+  end_drain({&e});
 }
 
 }  // namespace weir::actors

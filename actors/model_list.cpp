@@ -17,6 +17,7 @@ core::error not_ready(const known_model& m) {
       m.far ? core::make_error(core::errc::unavailable, "no worker of the fleet has {} now", name)
       : m.state == model_state::failed
           ? core::make_error(core::errc::unavailable, "{} could not be loaded: {}", name, m.reason)
+      : m.state == model_state::asleep ? core::make_error(core::errc::unavailable, "{} sleeps", name)
       : m.state == model_state::loading
           ? core::make_error(core::errc::unavailable, "{} is being loaded", name)
           : core::make_error(core::errc::unavailable, "{} is not loaded", name);
@@ -41,9 +42,11 @@ core::error no_such(const model_list::snapshot& all, std::string_view name) {
 }  // namespace
 
 const char* name(model_state s) noexcept {
-  constexpr const char* names[] = {"absent", "loading", "ready", "draining", "failed"};
+  constexpr const char* names[] = {"absent", "loading", "ready", "draining", "failed", "asleep"};
   return names[static_cast<std::size_t>(s)];
 }
+
+const char* name(sleep_level l) noexcept { return l == sleep_level::host ? "host" : "disk"; }
 
 void model_list::publish(snapshot next) {
   const std::lock_guard hold(lock_);
@@ -117,8 +120,17 @@ core::result<model_list::model_ptr> model_list::find(std::string_view name) cons
   return (*found)->served;
 }
 
+core::result<model_list::model_ptr> model_list::find_texts(std::string_view name) const {
+  const auto all = look();
+  const auto found = known(*all, name);
+  if (!found) return found.error();
+  if (const auto& texts = (*found)->texts()) return texts;
+  return not_ready(**found);
+}
+
 core::duration model_list::predicted_load(const snapshot& all, const known_model& m) {
   constexpr double usual_rate = 4e9;  // bytes a second, until a load was measured
+  if (m.level == sleep_level::host) return predicted_wake(m);
   std::uint64_t bytes = m.predicted.weights;
   if (m.state == model_state::loading && m.progress)
     if (const auto total = m.progress->total.load(); total > 0)
@@ -127,6 +139,13 @@ core::duration model_list::predicted_load(const snapshot& all, const known_model
   const double seconds = static_cast<double>(bytes) / (all.load_rate > 0 ? all.load_rate : usual_rate);
   return std::chrono::duration_cast<core::duration>(
       std::chrono::duration<double>(std::min(seconds, 86'400.0)));
+}
+
+core::duration model_list::predicted_wake(const known_model& m) {
+  constexpr double usual_rate = 16e9;  // bytes a second, until a wake was measured
+  if (m.last_wake) return *m.last_wake;
+  const auto seconds = std::chrono::duration<double>(static_cast<double>(m.predicted.weights) / usual_rate);
+  return std::chrono::milliseconds(1) + std::chrono::duration_cast<core::duration>(seconds);
 }
 
 std::shared_ptr<void> model_list::follow(executor ex, std::function<void()> changed) {

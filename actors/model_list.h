@@ -41,6 +41,9 @@ struct known_model {
   std::vector<std::string> devices;            // of its places, or of those that are loading
   std::vector<std::size_t> hosts;              // of its places, as indices of the service's hosts
   std::shared_ptr<const served_model> served;  // null unless the state is ready or draining
+  // Of a model that sleeps or is being woken: tokenizer, template and, at level host, its places. Else null.
+  std::shared_ptr<const served_model> sleeper;
+  std::optional<sleep_level> level;  // set where `sleeper` is
   model_bytes predicted;
   // What outlives an unload: counts of all its loads. `ended` is never null, `past` is of engines that are
   // gone.
@@ -50,7 +53,12 @@ struct known_model {
   bool far = false;                               // it runs in other processes, if anywhere
   std::uint64_t loads = 0, load_failures = 0;     // that ended well; that failed
   std::optional<core::duration> last_load;        // how long the last one that ended well took
+  std::uint64_t sleeps = 0, wakes = 0, nap_failures = 0;  // that ended well; of either that failed
+  std::optional<core::duration> last_wake;  // at level host: how long the last one took that ended well
+  std::uint64_t asleep_bytes = 0;           // of host memory, held for its sleep
   std::shared_ptr<model_use> use = std::make_shared<model_use>();  // never null
+  // What checks and tokenizes requests: also while it sleeps. Null: it was not loaded.
+  const std::shared_ptr<const served_model>& texts() const noexcept { return served ? served : sleeper; }
   std::vector<std::string> was_on;        // the devices of the places that it had last
   core::time_point began{}, failed_at{};  // when its jobs were last let in; when its last load failed
 };
@@ -98,12 +106,17 @@ class model_list {
   // that is not absent. Errors: unavailable where the model is not ready, model_not_found.
   core::result<model_ptr> find(std::string_view name) const;
 
+  // The same for work on texts, which a model that sleeps has all that is needed for.
+  core::result<model_ptr> find_texts(std::string_view name) const;
+
   // The model called `name`, or that an alias of this name stands for, however it stands. An empty name finds
   // the only one that is not absent. It lives as long as `all`. Error: model_not_found.
   core::result<const known_model*> known(const snapshot& all, std::string_view name) const;
   // How long the load of a model takes, or what is left of one under way: by its bytes and the rate of the
   // last loads.
   static core::duration predicted_load(const snapshot& all, const known_model& m);
+  // How long a wake from the host takes: as the last one, or by the model's bytes.
+  static core::duration predicted_wake(const known_model& m);
 
   // Calls `changed` on `ex` after each publish(), until the returned object is destroyed. Several changes may
   // be one call.

@@ -24,14 +24,24 @@ enum class model_state : std::uint8_t {
   loading,
   ready,
   draining,  // takes no jobs; those that it has run to their ends
-  failed     // its last load failed; no memory is taken
+  failed,    // its last load or wake failed; no memory is taken
+  asleep     // its tokenizer and template are there; a wake brings the rest back (sleep_level)
 };
+inline constexpr std::size_t model_states = 6;
 const char* name(model_state s) noexcept;
+
+// What a sleep gives up. At either level requests are checked as if the model were ready.
+enum class sleep_level : std::uint8_t {
+  host,  // its weights are in host memory, within --sleep-mb; workspaces stay on the device. A wake copies
+  disk   // no memory is taken. A wake is a load
+};
+const char* name(sleep_level l) noexcept;
 
 // Bytes that a model takes of its devices, all places together.
 struct model_bytes {
   std::uint64_t weights = 0, pages = 0, workspaces = 0, runtime = 0;
   std::uint64_t host_pages = 0;  // of the host tier, in host memory
+  std::uint64_t asleep = 0;      // of weights that sleep, in host memory
 };
 
 struct model_status {
@@ -54,6 +64,10 @@ struct model_status {
   // that ended well took; nullopt: none has.
   std::uint64_t loads = 0, load_failures = 0;
   std::optional<double> last_load_s;
+  std::optional<sleep_level> level;  // while it sleeps, or is being woken
+  // Sleeps and wakes that ended well, those that failed, and how long the last wake took that ended well.
+  std::uint64_t sleeps = 0, wakes = 0, nap_failures = 0;
+  std::optional<double> last_wake_s;
 };
 
 // The account of one device, in bytes; total is 0 where the device does not say how much memory it has.
@@ -67,6 +81,7 @@ struct models_picture {
   std::uint64_t version = 0;  // grows with each change of a state; progress alone does not count
   std::vector<model_status> models;
   std::vector<device_account> devices;
+  std::uint64_t sleep_total = 0, sleep_taken = 0;  // host memory for weights of models that sleep
 };
 
 // An order to load a model. Its name may be that of a model that is absent or failed: `source` may then be
@@ -82,6 +97,17 @@ struct unload_order {
   // Jobs that still run after this time end with the error `unavailable`; nullopt: --drain-s.
   std::optional<std::chrono::nanoseconds> drain;
   bool forget = false;  // the name is unknown afterwards
+};
+
+// A model goes to sleep once its jobs have run to their ends. A job that takes longer than `drain` ends the
+// order and not the job, and everything is as before.
+struct sleep_order {
+  std::string name;
+  std::optional<sleep_level> level;  // nullopt: host where it has room and the model can, else disk
+  std::optional<std::chrono::nanoseconds> drain;  // nullopt: --drain-s
+};
+struct wake_order {
+  std::string name;
 };
 
 // The weight of a model among those of its devices, from now on and for its later loads.
@@ -100,8 +126,9 @@ struct swap_order {
 
 // Why an order was refused, or failed. `fault.code`:
 //   busy: another order is being carried out; retry_after_ms says for about how long
-//   already_there: a model of that name is served, or is being loaded
+//   already_there: a model of that name is served, sleeps or is being loaded; it sleeps, or is awake, already
 //   model_not_found: no model has that name, or it is in no state for the order
+//   not_supported: the model cannot sleep at this level
 //   does_not_fit: `plan` has the numbers where they were computed
 //   bad_file, not_supported, invalid_param, unavailable, internal: as open() of a host
 struct order_error {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/admission_control.h"
@@ -42,7 +43,9 @@ struct model_place {
   engine_id engine{};
   std::string device;  // cpu, reference, cuda:N, sim
   bool far = false;    // it is in another process (actors/fleet)
-  memory_use memory;   // bytes that the model takes there
+  memory_use memory;   // bytes that the model takes there while it is awake
+  // Bytes of host memory that its weights take while it sleeps; nullopt: it cannot (core::model).
+  std::optional<std::uint64_t> sleep_bytes;
   // Most tokens of a sequence: the smallest of the model's context, --context, --max-seq-len and the page
   // pool.
   std::uint32_t context = 0;

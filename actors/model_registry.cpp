@@ -28,7 +28,7 @@ class model_registry::mind : public model_demand {
 
   void begin(const self_type& self) {
     mail_ = self.self();
-    give_up_steps();
+    give_up_steps(self.get_executor());
     timer_ = p_.time.make_timer(self.get_executor(),
                                 [to = mail_] { core::insist([&] { to.tell(order(time_passed())); }); });
     begin_demand(self);
@@ -41,6 +41,8 @@ class model_registry::mind : public model_demand {
     if (auto* u = std::get_if<asked<unload_order>>(&o.what)) co_await run(self, *u);
     if (auto* s = std::get_if<asked<swap_order>>(&o.what)) co_await run(self, *s);
     if (auto* s = std::get_if<asked<share_order>>(&o.what)) run(*s);
+    if (auto* s = std::get_if<asked<sleep_order>>(&o.what)) co_await run(self, *s);
+    if (auto* w = std::get_if<asked<wake_order>>(&o.what)) co_await run(self, *w);
     heard(o);
     co_await serve(self);
   }
@@ -71,15 +73,6 @@ class model_registry::mind : public model_demand {
                               most_names);
     add(o.spec);
     return &known_.back();
-  }
-
-  core::result<entry*> running(std::string_view name) {
-    auto* e = find(name);
-    if (!e) return core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(name));
-    if (e->state != model_state::ready)
-      return core::make_error(errc::model_not_found, "{} is not loaded: it is {}", e->spec.name,
-                              actors::name(e->state));
-    return e;
   }
 
   core::duration limit_of(const std::optional<std::chrono::nanoseconds>& asked) const {
@@ -131,6 +124,7 @@ class model_registry::mind : public model_demand {
 
   asio::awaitable<void> run(self_type& self, asked<unload_order>& a) {
     auto* const known = find(a.what.name);
+    if (known && known->state == model_state::asleep) co_return co_await unload_sleeper(self, a, *known);
     if (known && a.what.forget && known->state != model_state::ready) {
       const auto last = status(*known);
       forget(a.what.name);
@@ -150,6 +144,25 @@ class model_registry::mind : public model_demand {
     const auto last = status(**e);
     if (a.what.forget) forget(a.what.name);
     answer(a.ex, a.to.done, last);
+  }
+
+  asio::awaitable<void> unload_sleeper(self_type& self, asked<unload_order>& a, entry& e) {
+    what_ = a.what.name + " is being unloaded";
+    answer(a.ex, a.to.begun, status(e));
+    co_await take_down(self, e);
+    const auto last = status(e);
+    if (a.what.forget) forget(a.what.name);
+    answer(a.ex, a.to.done, last);
+  }
+
+  // What ends an order whose model has jobs for longer than it waits for them. It takes jobs again.
+  core::error still_running(const std::vector<entry*>& all, core::duration limit) {
+    const auto left = unfinished(all);
+    end_drain(all);
+    auto why = core::make_error(errc::busy, "{} jobs still run after {:.0f} s; nothing was changed", left,
+                                std::chrono::duration<double>(limit).count());
+    why.retry_after_ms = least_retry_ms;
+    return why;
   }
 
   asio::awaitable<void> run(self_type& self, asked<swap_order>& a) {
@@ -178,15 +191,71 @@ class model_registry::mind : public model_demand {
     const bool empty = co_await drained(self, out, limit);
     if (self.stopping()) co_return;
     if (!empty) {
-      const auto left = unfinished(out);
-      end_drain(out);
+      auto why = still_running(out, limit);
       if (fresh) forget(a.what.in.spec.name);
-      auto why = core::make_error(errc::busy, "{} jobs still run after {:.0f} s; nothing was changed", left,
-                                  std::chrono::duration<double>(limit).count());
-      why.retry_after_ms = least_retry_ms;
       co_return answer(a.ex, a.to.done, fault_of(std::move(why)));
     }
     co_await carry_out_swap(self, a, out, **in, std::move(spec), std::move(*on));
+  }
+
+  // ---- sleep and wake
+
+  asio::awaitable<void> run(self_type& self, asked<sleep_order>& a) {
+    const auto level = level_of(a.what);
+    if (!level) co_return answer(a.ex, a.to.begun, fault_of(level.error()));
+    entry& e = *find(a.what.name);
+    const std::vector<entry*> all{&e};
+    const auto limit = limit_of(a.what.drain);
+    what_ = a.what.name + " is being put to sleep";
+    if (*level) begin_drain(all, limit, "is being put to sleep");
+    answer(a.ex, a.to.begun, status(e));
+    if (*level) {
+      const bool empty = co_await drained(self, all, limit);
+      if (self.stopping()) co_return;
+      if (!empty) {
+        p_.memory.end_hold(e.memory);
+        co_return answer(a.ex, a.to.done, fault_of(still_running(all, limit)));
+      }
+    }
+    std::optional<core::error> wrong;
+    if (*level == sleep_level::host)
+      wrong = co_await put_to_sleep(self, e);
+    else
+      co_await drop_to_disk(self, e);
+    if (self.stopping()) co_return;
+    if (!wrong) co_return answer(a.ex, a.to.done, status(e));
+    if (e.state == model_state::draining) end_drain(all);
+    answer(a.ex, a.to.done, fault_of(*wrong));
+  }
+
+  asio::awaitable<void> run(self_type& self, asked<wake_order>& a) {
+    auto e = sleeping(a.what.name);
+    if (!e) co_return answer(a.ex, a.to.begun, fault_of(e.error()));
+    what_ = a.what.name + " is being woken";
+    if ((*e)->level == sleep_level::disk) co_return co_await load_sleeper(self, a, **e);
+    if (const auto room = room_to_wake(**e); !room)
+      co_return answer(a.ex, a.to.begun, fault_of(room.error()));
+    (*e)->state = model_state::loading;
+    answer(a.ex, a.to.begun, status(**e));
+    const auto wrong = co_await wake_up(self, **e);
+    if (self.stopping()) co_return;
+    if (wrong) co_return answer(a.ex, a.to.done, fault_of(*wrong));
+    answer(a.ex, a.to.done, status(**e));
+  }
+
+  asio::awaitable<void> load_sleeper(self_type& self, asked<wake_order>& a, entry& e) {
+    load_order o;
+    o.devices = e.was_on;
+    const auto on = hosts_for(o, {});
+    if (!on) co_return answer(a.ex, a.to.begun, fault_of(on.error()));
+    auto promised = co_await book(self, steps_of(e.spec, *on));
+    if (!promised) co_return answer(a.ex, a.to.begun, promised.error());
+    promise(e, std::move(promised->of.at(e.spec.name)));
+    e.state = model_state::loading;
+    answer(a.ex, a.to.begun, status(e));
+    const auto wrong = co_await bring_up(self, e, *on, {});
+    if (wrong) co_return answer(a.ex, a.to.done, fault_of(*wrong));
+    answer(a.ex, a.to.done, status(e));
   }
 
   void run(asked<share_order>& a) {
@@ -197,9 +266,9 @@ class model_registry::mind : public model_demand {
       return answer(a.ex, a.to.begun, fault_of(std::move(why)));
     }
     e->spec.share = a.what.weight;
-    if (e->served)
+    if (const auto m = e->texts())
       for (std::size_t i = 0; i < e->hosts.size(); ++i)
-        p_.hosts[e->hosts[i]]->set_share(e->served->places[i]->engine, a.what.weight);
+        p_.hosts[e->hosts[i]]->set_share(m->places[i]->engine, a.what.weight);
     publish();
     answer(a.ex, a.to.begun, status(*e));
     answer(a.ex, a.to.done, status(*e));
@@ -208,7 +277,9 @@ class model_registry::mind : public model_demand {
   // The part of a swap that begins when no job is left.
   asio::awaitable<void> carry_out_swap(self_type& self, asked<swap_order>& a, const std::vector<entry*>& out,
                                        entry& in, model_spec spec, std::vector<std::size_t> on) {
-    const auto wrong = co_await exchange(self, out, in, std::move(spec), std::move(on));
+    std::vector<leaving> all;
+    for (auto* e : out) all.push_back({e, exit::unload});
+    const auto wrong = co_await exchange(self, all, in, std::move(spec), std::move(on));
     if (!wrong) co_return answer(a.ex, a.to.done, status(in));
     if (!self.stopping()) answer(a.ex, a.to.done, fault_of(*wrong));
   }
@@ -267,6 +338,13 @@ void model_registry::swap(swap_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
 }
 void model_registry::share(share_order o, executor ex, order_replies to) {
+  send(mail_, std::move(o), ex, std::move(to));
+}
+
+void model_registry::sleep(sleep_order o, executor ex, order_replies to) {
+  send(mail_, std::move(o), ex, std::move(to));
+}
+void model_registry::wake(wake_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
 }
 

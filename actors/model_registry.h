@@ -1,4 +1,5 @@
-// model_registry.h — the actor that loads, unloads and swaps models, and alone writes the list of models.
+// model_registry.h — the actor that loads, unloads and swaps models, lets them sleep and wake, and alone
+// writes the list of models.
 //
 // It carries out one order at a time. An order is a list of steps, and a step that fails is followed by the
 // undoing of those before it:
@@ -6,6 +7,8 @@
 //   load    memory is promised, each host opens its engine, the model is ready
 //   unload  the admission closes, jobs run to their ends, engines are closed, memory is given back
 //   swap    the same for those that go, then the load; where it fails, those that went are loaded again
+//   sleep   as unload; the engines sleep, or are closed, and its texts stay (model_naps.h)
+//   wake    its memory is taken again, and its engines wake, or are loaded
 //   share   the hosts of the model are told its weight
 //
 //   demand  a load that requests wait for, and before it the unload of models that rest (model_demand.h)
@@ -73,6 +76,8 @@ class model_registry {
   void unload(unload_order o, executor ex, order_replies to);
   void swap(swap_order o, executor ex, order_replies to);
   void share(share_order o, executor ex, order_replies to);
+  void sleep(sleep_order o, executor ex, order_replies to);
+  void wake(wake_order o, executor ex, order_replies to);
 
   // A request waits for its model (load_line.h): it is loaded when no order is under way, and resting models
   // leave for it where it needs their room.

@@ -49,10 +49,14 @@ void model_steps::refuse(order& o, const core::error& why) {
   say_no(std::get_if<asked<load_order>>(&o.what));
   say_no(std::get_if<asked<unload_order>>(&o.what));
   say_no(std::get_if<asked<swap_order>>(&o.what));
+  say_no(std::get_if<asked<share_order>>(&o.what));
+  say_no(std::get_if<asked<sleep_order>>(&o.what));
+  say_no(std::get_if<asked<wake_order>>(&o.what));
 }
 
-void model_steps::give_up_steps() {
+void model_steps::give_up_steps(const executor& ex) {
   for (auto& e : known_) {
+    if (e.napping) give_up_nap(e, ex);
     if (e.state == model_state::loading && e.progress) {
       e.state = model_state::failed;
       e.reason = "the load was not finished";
@@ -60,6 +64,22 @@ void model_steps::give_up_steps() {
     if (e.state == model_state::draining && e.served) end_drain({&e});
   }
   progress_.reset();
+}
+
+// Nobody knows which of its engines sleep: all are closed.
+void model_steps::give_up_nap(entry& e, const executor& ex) {
+  const auto m = e.texts();
+  for (std::size_t i = 0; i < e.hosts.size(); ++i)
+    p_.hosts[e.hosts[i]]->close(m->places[i]->engine, ex, [](core::engine_totals) {});
+  p_.memory.release(e.memory);
+  e.napping = false;
+  e.hosts.clear();
+  e.devices.clear();
+  e.served = e.sleeper = nullptr;
+  e.level.reset();
+  e.asleep_bytes = 0;
+  e.state = model_state::failed;
+  e.reason = "the sleep or the wake was not finished";
 }
 
 void model_steps::add(const model_spec& spec) {
@@ -141,11 +161,13 @@ asio::awaitable<memory_book::promises> model_steps::book(self_type& self, std::v
 }
 
 asio::awaitable<memory_book::planned> model_steps::plan(self_type& self, std::vector<load_step> steps,
-                                                        std::set<std::string> leaving) {
+                                                        std::set<std::string> leaving,
+                                                        std::set<std::string> sleeping) {
   const auto out = std::make_shared<memory_book::planned>(order_error{});
   core::error wrong;
   std::function<void()> work = [&book = p_.memory, steps = std::move(steps), leaving = std::move(leaving),
-                                out] { *out = book.plan(steps, leaving); };
+                                sleeping = std::move(sleeping),
+                                out] { *out = book.plan(steps, leaving, sleeping); };
   const bool read_all = co_await read(self, std::move(work), wrong);
   if (!read_all) co_return fault_of(std::move(wrong));
   co_return std::move(*out);
@@ -215,6 +237,9 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
     note_failed_load(e, *wrong, *so_far);
   } else {
     note_load(e, p_.time.now() - began);
+    if (e.sleeper) ++e.wakes;
+    e.sleeper = nullptr;
+    e.level.reset();
     made->ended = e.ended;
     e.served = std::move(made);
     e.state = model_state::ready;
@@ -228,9 +253,11 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
 // A load that nobody waited for any more is no failure.
 void model_steps::note_failed_load(entry& e, const core::error& wrong, const load_progress& of) {
   if (of.unwanted) {
-    e.state = model_state::absent;
+    e.state = e.sleeper ? model_state::asleep : model_state::absent;
     return;
   }
+  e.sleeper = nullptr;
+  e.level.reset();
   e.state = model_state::failed;
   e.reason = wrong.message;
   e.failed_at = p_.time.now();
@@ -266,16 +293,16 @@ asio::awaitable<void> model_steps::close_places(self_type& self, entry& e, const
   e.hosts.clear();
 }
 
-void model_steps::begin_drain(const std::vector<entry*>& all, core::duration limit) {
+void model_steps::begin_drain(const std::vector<entry*>& all, core::duration limit, std::string_view why) {
   for (auto* e : all) {
     e->state = model_state::draining;
     e->use->close();
     for (const auto& place : e->served->places)
       core::insist([&] {
-        auto why = core::make_error(errc::unavailable, "{} is being unloaded", e->spec.name);
-        why.retry_after_ms = static_cast<std::uint32_t>(
+        auto no = core::make_error(errc::unavailable, "{} {}", e->spec.name, why);
+        no.retry_after_ms = static_cast<std::uint32_t>(
             std::clamp<std::uint64_t>(milliseconds(limit), least_retry_ms, most_retry_ms));
-        place->admission->close(admission_control::door::drain, std::move(why));
+        place->admission->close(admission_control::door::drain, std::move(no));
       });
   }
   publish();
@@ -312,10 +339,13 @@ asio::awaitable<bool> model_steps::drained(self_type& self, const std::vector<en
 
 asio::awaitable<void> model_steps::take_down(self_type& self, entry& e) {
   what_ = e.spec.name + " is being unloaded";
-  const auto was = std::move(e.served);
+  const auto was = e.texts();
   e.served = nullptr;
+  e.sleeper = nullptr;
+  e.level.reset();
   co_await close_places(self, e, *was);
   p_.memory.release(e.memory);
+  e.asleep_bytes = 0;
   e.state = model_state::absent;
   e.devices.clear();
   e.progress.reset();
@@ -334,7 +364,7 @@ asio::awaitable<std::optional<core::error>> model_steps::come_up(self_type& self
                                                                  std::vector<std::size_t> on) {
   auto promised = co_await book(self, steps_of(e.spec, on));
   if (!promised) {
-    e.state = model_state::failed;
+    if (!e.sleeper) e.state = model_state::failed;  // else it sleeps on
     e.reason = promised.error().fault.message;
     e.failed_at = p_.time.now();
     publish();
@@ -342,28 +372,6 @@ asio::awaitable<std::optional<core::error>> model_steps::come_up(self_type& self
   }
   promise(e, std::move(promised->of.at(e.spec.name)));
   co_return co_await bring_up(self, e, std::move(on), {});
-}
-
-asio::awaitable<std::optional<core::error>> model_steps::exchange(self_type& self,
-                                                                  const std::vector<entry*>& out, entry& in,
-                                                                  model_spec spec,
-                                                                  std::vector<std::size_t> on) {
-  std::vector<std::pair<entry*, std::vector<std::size_t>>> were;
-  for (auto* e : out) {
-    were.emplace_back(e, e->hosts);
-    co_await take_down(self, *e);
-  }
-  const model_spec before = std::exchange(in.spec, std::move(spec));
-  auto wrong = co_await come_up(self, in, std::move(on));
-  if (!wrong || self.stopping()) co_return wrong;
-  if (std::ranges::find(out, &in) != out.end()) in.spec = before;
-  for (auto& [e, hosts] : were) {
-    const auto not_back = co_await come_up(self, *e, hosts);
-    wrong->message += not_back
-                          ? fmt::format("; {} could not be loaded again: {}", e->spec.name, not_back->message)
-                          : fmt::format("; {} is loaded again", e->spec.name);
-  }
-  co_return wrong;
 }
 
 }  // namespace weir::actors

@@ -43,6 +43,9 @@ struct opened {
 struct closed {
   core::engine_totals counted;
 };
+struct napped {
+  core::result<> result;
+};
 struct files_read {
   std::optional<core::error> wrong;
 };
@@ -58,8 +61,9 @@ struct end_wishes {
 struct look_round {};  // time to see who left, whose time is over, and who rests
 
 struct order {
-  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<share_order>, opened,
-               closed, files_read, time_passed, wished, end_wishes, look_round>
+  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<share_order>,
+               asked<sleep_order>, asked<wake_order>, opened, closed, napped, files_read, time_passed, wished,
+               end_wishes, look_round>
       what;
   template <class T>
   explicit order(T t) : what(std::move(t)) {}
@@ -91,12 +95,14 @@ class model_steps {
 
  protected:
   // The order under way threw, for want of memory: what it had begun is not finished any more.
-  void give_up_steps();
+  void give_up_steps(const executor& ex);
 
   // A model that is known, and what was promised to its places.
   struct entry : known_model {
     memory_promise memory;
+    bool napping = false;  // its engines are being put to sleep or woken
   };
+  void give_up_nap(entry& e, const executor& ex);
   void add(const model_spec& spec);
   entry* find(std::string_view name);
   void publish();
@@ -130,7 +136,8 @@ class model_steps {
   boost::asio::awaitable<memory_book::promises> book(self_type& self, std::vector<load_step> steps);
   // A plan as if the models of `leaving` had gone.
   boost::asio::awaitable<memory_book::planned> plan(self_type& self, std::vector<load_step> steps,
-                                                    std::set<std::string> leaving);
+                                                    std::set<std::string> leaving,
+                                                    std::set<std::string> sleeping = {});
   // Whether the models fit once those of `leaving` have gone; nullopt: they do.
   boost::asio::awaitable<std::optional<order_error>> lacks(self_type& self, std::vector<load_step> steps,
                                                            std::set<std::string> leaving);
@@ -145,23 +152,21 @@ class model_steps {
   void settle(entry& e, const memory_use& measured);
   static void add_place(served_model& m, const served_model& more);
   boost::asio::awaitable<void> close_places(self_type& self, entry& e, const served_model& m);
-  // From now on the models take no jobs.
-  void begin_drain(const std::vector<entry*>& all, core::duration limit);
+  // From now on the models take no jobs. `why`: what is done to them, for those that come too late.
+  void begin_drain(const std::vector<entry*>& all, core::duration limit,
+                   std::string_view why = "is being unloaded");
+  // The models take jobs.
   void end_drain(const std::vector<entry*>& all);
   static std::uint32_t unfinished(const std::vector<entry*>& all);
   // Waits until the models have no job. False: some still run when the time is over, or the registry ends.
   boost::asio::awaitable<bool> drained(self_type& self, const std::vector<entry*>& all, core::duration limit);
-  // REQUIRES: the model is draining. Jobs that it still has end with an error.
+  // Closes a model's engines and gives its memory back. Jobs that it still has end with an error. REQUIRES:
+  // it is draining or asleep
   boost::asio::awaitable<void> take_down(self_type& self, entry& e);
   void forget(std::string_view name);
   // Promises a model's memory and loads it.
   boost::asio::awaitable<std::optional<core::error>> come_up(self_type& self, entry& e,
                                                              std::vector<std::size_t> on);
-  // Takes the models of `out` down and loads `in`. Where that fails, those of `out` are loaded again, and the
-  // error says so. REQUIRES: they are draining, and have no job
-  boost::asio::awaitable<std::optional<core::error>> exchange(self_type& self, const std::vector<entry*>& out,
-                                                              entry& in, model_spec spec,
-                                                              std::vector<std::size_t> on);
 
   const model_registry::parts p_;
   ref<registry_messages::order> mail_;

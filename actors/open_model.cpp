@@ -341,6 +341,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   auto& place = *m.place;
   place.device = o.device;
   place.memory.weights = info.weight_bytes;
+  place.sleep_bytes = m.weights->sleep_bytes();
   place.kv_tokens = std::uint64_t{*pages} * core::page_tokens;
   place.memory.pages = *pages * info.page_bytes;
   place.memory.kv_type = info.kv_type;
@@ -363,6 +364,12 @@ core::duration simulated_load(const model_spec& spec, const owner_options& o) {
   if (o.device != "sim") return {};
   const auto sim = sim_shape(spec, o);
   return sim ? sim->load : core::duration();
+}
+
+simulated_nap_times simulated_naps(const model_spec& spec, const owner_options& o) {
+  if (o.device != "sim") return {};
+  const auto sim = sim_shape(spec, o);
+  return sim ? simulated_nap_times{sim->sleep, sim->wake} : simulated_nap_times();
 }
 
 void make_engine(ready_model& m, const core::clock& time,

@@ -70,6 +70,12 @@ core::result<std::shared_ptr<served_model>> open_texts(const model_spec& spec, c
 // How long the load takes beside its work: what load= of a simulated model says.
 core::duration simulated_load(const model_spec& spec, const owner_options& o);
 
+// The same for a sleep and a wake: what sleep= says.
+struct simulated_nap_times {
+  core::duration sleep{}, wake{};
+};
+simulated_nap_times simulated_naps(const model_spec& spec, const owner_options& o);
+
 // Makes the engine. `time` must outlive it.
 void make_engine(ready_model& m, const core::clock& time, std::shared_ptr<core::grammar::mask_helpers> masks);
 

@@ -107,7 +107,7 @@ service::parts::parts(service_options o, const timekeeper& t)
       control_ex(o.simulated ? place(o) : own_thread()),
       hosts(hosts_of(o, t, shared)),
       registry(spawn_registry(control_ex, t, seen, [this](auto& views) { look(views); })),
-      book(o.owner, devices_named(o), o.measured),
+      book(o.owner, devices_named(o), o.measured, o.sleep_bytes),
       most_models(std::max(o.owner.models, o.models.size())),
       demand(o.demand),
       models(control_ex, for_models(o)),
@@ -271,7 +271,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
       for (const auto& c : a->choices)
         c->keep_logprobs(
             static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));
-    a->waits ? p_->wait_for_model(a) : p_->begin_text(a);
+    !a->waits ? p_->begin_text(a) : a->model ? p_->check_and_wait(a) : p_->wait_for_model(a);
   }
   if (a->bytes > longest_text_here) p_->pool.drop(std::move(a));  // it may be the last owner
   return streams;
@@ -377,8 +377,8 @@ std::vector<model_figures> service::figures() const {
   std::vector<model_figures> all;
   const auto list = p_->list.look();
   for (const auto& known : list->known) {
-    if (!known.served) continue;
-    const auto& m = known.served;
+    const auto& m = known.texts();
+    if (!m) continue;
     model_figures f;
     f.name = m->name;
     f.engine += known.past;
@@ -388,12 +388,13 @@ std::vector<model_figures> service::figures() const {
         f.engine += e.counts;
         f.measures += e.measures;
       }
-      add_to(f.memory, place->device, place->memory);
+      add_to(f.memory, place->device, known.served ? place->memory : asleep_part(place->memory));
     }
     f.ended = m->ended->look();
-    f.predicted_wait = predicted_wait(*m) + text_wait;
+    f.predicted_wait =
+        (known.served ? predicted_wait(*m) : model_list::predicted_load(*list, known)) + text_wait;
     f.share = known.spec.share.value_or(1);
-    const auto parts = p_->parts_of(known);
+    const auto parts = known.served ? p_->parts_of(known) : device_parts();
     f.share_asked = parts.asked;
     f.share_got = parts.got;
     all.push_back(std::move(f));
@@ -403,9 +404,12 @@ std::vector<model_figures> service::figures() const {
 
 std::vector<device_memory> service::devices() const {
   std::vector<device_memory> out;
-  const auto all = p_->list.models();
-  for (const auto& m : *all)
-    for (const auto& place : m->places) add_to(out, place->device, place->memory);
+  const auto all = p_->list.look();
+  for (const auto& m : all->known) {
+    if (!m.texts()) continue;
+    for (const auto& place : m.texts()->places)
+      add_to(out, place->device, m.served ? place->memory : asleep_part(place->memory));
+  }
   return out;
 }
 

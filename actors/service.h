@@ -109,6 +109,7 @@ struct service_options {
   std::vector<std::string> devices;  // one host for each, which replaces owner.device; empty: owner.device
   std::uint32_t copies = 1;          // of each model, on as many hosts; >= 1
   std::vector<model_spec> known_models;  // that an order may load by name; those of `models` are known, too
+  std::uint64_t sleep_bytes = 0;  // of host memory, for the weights of models that sleep; 0: none does there
   model_aliases aliases;                 // none is the name of one of `models`, or has an alias as its model
   std::vector<planned_device> measured;  // devices whose memory was measured already; others are when needed
   sampling_presets presets;              // that requests may name, whatever their model
@@ -162,6 +163,8 @@ class service {
   void unload_model(unload_order o, executor ex, order_replies to);
   void swap_models(swap_order o, executor ex, order_replies to);
   void share_model(share_order o, executor ex, order_replies to);
+  void sleep_model(sleep_order o, executor ex, order_replies to);
+  void wake_model(wake_order o, executor ex, order_replies to);
   // Whether the model would fit now, and how memory would be divided: the JSON of `weir plan`. Changes
   // nothing. `in` may come when the models of `out` have gone.
   void plan_model(load_order in, std::vector<std::string> out, executor ex,

@@ -20,6 +20,15 @@ void add_bytes(model_bytes& to, const memory_use& use) {
   to.host_pages += use.host_pages;
 }
 
+// What a model that sleeps, or is being woken, has of its devices.
+void add_sleeper(model_status& s, const known_model& m) {
+  s.context = m.sleeper->context;
+  for (const auto& place : m.sleeper->places) {
+    add_bytes(s.bytes, asleep_part(place->memory));
+    s.kv_tokens += place->kv_tokens;
+  }
+}
+
 }  // namespace
 
 model_status service::parts::status_of(const known_model& m) const {
@@ -32,6 +41,12 @@ model_status service::parts::status_of(const known_model& m) const {
   s.reason = m.reason;
   s.loads = m.loads;
   s.load_failures = m.load_failures;
+  s.level = m.level;
+  s.sleeps = m.sleeps;
+  s.wakes = m.wakes;
+  s.nap_failures = m.nap_failures;
+  s.bytes.asleep = m.asleep_bytes;
+  if (m.last_wake) s.last_wake_s = std::chrono::duration<double>(*m.last_wake).count();
   if (m.last_load) s.last_load_s = std::chrono::duration<double>(*m.last_load).count();
   if (m.state == model_state::loading && m.progress) {
     s.done = m.progress->done;
@@ -41,6 +56,7 @@ model_status service::parts::status_of(const known_model& m) const {
     s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
   s.share = m.spec.share.value_or(1);
   s.limits = m.spec.limits;
+  if (m.sleeper) add_sleeper(s, m);
   if (!m.served) return s;
   const auto parts = parts_of(m);
   s.share_asked = parts.asked;
@@ -102,6 +118,7 @@ core::result<> service::parts::find_model(arrival& a) {
   if (demand.on && !refuses) {
     a.asked.model = m.spec.name;
     a.waits = true;
+    a.model = m.sleeper;
     return {};
   }
   if (demand.on || refuses || wants) return not_loaded(*all, m, wants);
@@ -109,6 +126,14 @@ core::result<> service::parts::find_model(arrival& a) {
   if (!found) return found.error();
   a.model = std::move(*found);  // it drains, and its admission says so; or it has become ready since
   return {};
+}
+
+void service::parts::check_and_wait(const std::shared_ptr<arrival>& a) {
+  post(pool, a, [this, a](core::turn& at) {
+    if (!a->judge(at)) return;
+    a->model = nullptr;
+    wait_for_model(a);
+  });
 }
 
 // The model comes by way of the registry's thread; the text begins when it is there.
@@ -166,6 +191,14 @@ void service::share_model(share_order o, executor ex, order_replies to) {
   p_->models.share(std::move(o), std::move(ex), std::move(to));
 }
 
+void service::sleep_model(sleep_order o, executor ex, order_replies to) {
+  p_->models.sleep(std::move(o), std::move(ex), std::move(to));
+}
+
+void service::wake_model(wake_order o, executor ex, order_replies to) {
+  p_->models.wake(std::move(o), std::move(ex), std::move(to));
+}
+
 core::result<std::vector<load_step>> service::parts::steps_for(const load_order& o,
                                                                const std::vector<std::string>& out) const {
   const auto all = list.look();
@@ -204,6 +237,9 @@ models_picture service::all_models() const {
   out.version = all->version;
   for (const auto& m : all->known) out.models.push_back(p_->status_of(m));
   out.devices = p_->book.accounts();
+  const auto room = p_->book.sleep_account();
+  out.sleep_total = room.total;
+  out.sleep_taken = room.taken;
   return out;
 }
 

@@ -60,6 +60,8 @@ struct service::parts {
   // Finds the way to the model, or lets the request wait for it.
   core::result<> find_model(arrival& a);
   core::error not_loaded(const model_list::snapshot& all, const known_model& m, bool wanted) const;
+  // `a->model`: the one that sleeps.
+  void check_and_wait(const std::shared_ptr<arrival>& a);
   void wait_for_model(const std::shared_ptr<arrival>& a);
   void begin_text(const std::shared_ptr<arrival>& a);
   void begin_constraint(const std::shared_ptr<arrival>& a);

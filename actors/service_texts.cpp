@@ -18,7 +18,7 @@ void service::tokenize(std::string model, std::string text, bool add_special, ex
   work.bytes = held->text.size();
   if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
   work.run = [counted, p = p_.get(), model = std::move(model), held, add_special, ex, done](core::turn& at) {
-    const auto m = p->list.find(model);
+    const auto m = p->list.find_texts(model);
     if (!m) return post_call(ex, done, answer(m.error()));
     tokenized t{{}, (*m)->tokenizer, core::memory_hold(p->memory)};
     t.ids = t.tokenizer->encode(held->text, {.add_special = add_special, .parse_special = true, .at = &at});
@@ -56,7 +56,7 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
     return;
   }
   work.run = [p = p_.get(), held, ex, done](core::turn& at) {
-    const auto m = p->list.find(held->asked.model);
+    const auto m = p->list.find_texts(held->asked.model);
     if (!m) return post_call(ex, done, count(m.error()));
     const auto prompt = prompt_of(held->asked, {}, **m, at);
     if (!prompt) return post_call(ex, done, count(prompt.error()));
@@ -83,7 +83,7 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
   if (!held->memory.resize(work.bytes)) return post_call(ex, done, answer(no_memory_for_clients()));
   work.run = [counted, p = p_.get(), model = std::move(model), held, ex, done](core::turn&) {
     counted->used(held->ids.size());
-    const auto m = p->list.find(model);
+    const auto m = p->list.find_texts(model);
     if (!m) return post_call(ex, done, answer(m.error()));
     const auto& t = *(*m)->tokenizer;
     std::vector<core::token_id> known;

@@ -284,6 +284,27 @@ std::optional<std::uint32_t> seconds_in(std::string_view text) {
   return s;
 }
 
+// Sets times after which models without jobs leave, given as NAME=SECONDS.
+core::result<> set_idle(actors::service_options& o, const std::string& option,
+                        const std::vector<std::string>& given,
+                        std::optional<core::duration> actors::model_spec::*of) {
+  std::set<std::string> named;
+  for (const auto& text : given) {
+    const auto equals = text.rfind('=');
+    const auto time =
+        equals == text.npos ? std::nullopt : seconds_in(std::string_view(text).substr(equals + 1));
+    if (!time || equals == 0)
+      return bad_param(option, "--{} {}: NAME=SECONDS is wanted, 1 s to 7 days", option, text);
+    if (!o.demand.on) return bad_param(option, "--{} {}: it needs --on-demand", option, text);
+    const std::string name = text.substr(0, equals);
+    if (!named.insert(name).second)
+      return bad_param(option, "--{} {}: another one is for the same model", option, text);
+    if (!with_model(o, name, [&](actors::model_spec& m) { m.*of = std::chrono::seconds(*time); }))
+      return bad_param(option, "--{} {}: no model is called '{}'", option, text, name);
+  }
+  return {};
+}
+
 }  // namespace
 
 core::result<> set_demand(actors::service_options& o, const core::demand_settings& s, bool has_dir) {
@@ -292,25 +313,12 @@ core::result<> set_demand(actors::service_options& o, const core::demand_setting
   o.demand.stay = s.stay;
   o.demand.swap_wait = s.swap_wait;
   o.demand.longest_stay = s.longest_stay;
+  o.sleep_bytes = std::uint64_t{s.sleep_mb} << 20;
   for (const auto& name : s.pinned)
     if (!with_model(o, name, [](actors::model_spec& m) { m.pinned = true; }))
       return bad_param("pinned", "--pinned {}: no model is called so", name);
-  std::set<std::string> named;
-  for (const auto& text : s.idle_unload) {
-    const auto equals = text.rfind('=');
-    const auto time =
-        equals == text.npos ? std::nullopt : seconds_in(std::string_view(text).substr(equals + 1));
-    if (!time || equals == 0)
-      return bad_param("idle-unload", "--idle-unload {}: NAME=SECONDS is wanted, 1 s to 7 days", text);
-    if (!o.demand.on) return bad_param("idle-unload", "--idle-unload {}: it needs --on-demand", text);
-    const std::string name = text.substr(0, equals);
-    if (!named.insert(name).second)
-      return bad_param("idle-unload", "--idle-unload {}: another one is for the same model", text);
-    const auto set = [&](actors::model_spec& m) { m.idle_unload = std::chrono::seconds(*time); };
-    if (!with_model(o, name, set))
-      return bad_param("idle-unload", "--idle-unload {}: no model is called '{}'", text, name);
-  }
-  return {};
+  if (auto ok = set_idle(o, "idle-unload", s.idle_unload, &actors::model_spec::idle_unload); !ok) return ok;
+  return set_idle(o, "idle-sleep", s.idle_sleep, &actors::model_spec::idle_sleep);
 }
 
 core::result<> set_copies(actors::service_options& o, std::uint32_t copies) {

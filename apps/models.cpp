@@ -1,4 +1,5 @@
-// `weir models`: lists, loads, unloads and swaps the models of a running server, and sets their shares.
+// `weir models`: lists, loads, unloads and swaps the models of a running server, lets them sleep and wake,
+// and sets their shares.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <boost/json/parse.hpp>
@@ -23,7 +24,7 @@ namespace json = boost::json;
 
 struct models_options {
   std::string url = "http://127.0.0.1:8080", key;
-  std::string name, source;
+  std::string name, source, level;
   std::vector<std::string> device, out;
   std::optional<std::uint64_t> kv_tokens;
   std::optional<double> drain_s, share;
@@ -86,6 +87,7 @@ std::string devices_of(const json::value& model) {
 
 std::string line_of(const json::value& model) {
   std::string state = text_of(model, "state");
+  if (state == "asleep") state += " " + text_of(model, "level");
   if (state == "loading") state += fmt::format(" {:.0f} %", number_of(model, "progress") * 100);
   std::string line = fmt::format("{:<24} {:<14} {:<10} {:>10}  running {:.0f}, queued {:.0f}",
                                  text_of(model, "name"), state, devices_of(model), bytes_of(model),
@@ -184,6 +186,17 @@ int run_unload(const models_options& o) {
   return order(o, "/v1/admin/models/" + escaped(o.name), body);
 }
 
+int run_sleep(const models_options& o) {
+  json::object body{{"action", "sleep"}};
+  if (!o.level.empty()) body["level"] = o.level;
+  if (o.drain_s) body["drain_s"] = *o.drain_s;
+  return order(o, "/v1/admin/models/" + escaped(o.name), body);
+}
+
+int run_wake(const models_options& o) {
+  return order(o, "/v1/admin/models/" + escaped(o.name), json::object{{"action", "wake"}});
+}
+
 int run_share(const models_options& o) {
   const json::object body{{"share", *o.share}};
   return order(o, "/v1/admin/models/" + escaped(o.name), body);
@@ -236,6 +249,15 @@ command add_models(CLI::App& app) {
   auto* away = add("unload", "unload a model once its jobs have ended", run_unload);
   away->add_option("name", o->name, "the model")->required();
   add_drain(*away, *o);
+  auto* nap = add("sleep", "put a model to sleep once its jobs have ended", run_sleep);
+  nap->add_option("name", o->name, "the model")->required();
+  nap->add_option(
+         "--level", o->level,
+         "host: its weights stay in host memory; disk: no memory is taken; none: host where it has room")
+      ->check(CLI::IsMember({"host", "disk"}));
+  add_drain(*nap, *o);
+  auto* again = add("wake", "wake a model that sleeps", run_wake);
+  again->add_option("name", o->name, "the model")->required();
   auto* part = add("share", "set the weight of a model among those of its device", run_share);
   part->add_option("name", o->name, "the model")->required();
   part->add_option("weight", o->share, "its weight; 1 is usual")

@@ -102,7 +102,8 @@ struct listener_settings {
 struct demand_settings {
   bool on_demand = false;
   std::chrono::seconds load_wait{120}, stay{10}, swap_wait{30}, longest_stay{300};
-  std::vector<std::string> pinned, idle_unload;
+  std::size_t sleep_mb = 0;
+  std::vector<std::string> pinned, idle_unload, idle_sleep;
 };
 
 struct server_settings : listener_settings, demand_settings {
@@ -356,10 +357,19 @@ void visit_settings(demand_settings& s, V&& v) {
   models({"keep-alive-most-s", "most that requests may lengthen the stay of their model: keep_alive, ttl",
           "s", 0, 86400},
          s.longest_stay);
+  models(
+      {"sleep-mb",
+       "host memory for the weights of models that sleep; a model that leaves for another one sleeps there "
+       "where it has room; 0: none, and models sleep on the disk alone",
+       "MB", 0, 1 << 24},
+      s.sleep_mb);
   models({"pinned", "model that stays once it is loaded; repeatable", "NAME"}, s.pinned);
   models({"idle-unload", "seconds without a job after which the model of that name is unloaded; repeatable",
           "NAME=S"},
          s.idle_unload);
+  models({"idle-sleep", "seconds without a job after which the model of that name goes to sleep; repeatable",
+          "NAME=S"},
+         s.idle_sleep);
 }
 
 template <class V>

@@ -144,6 +144,17 @@ void engine::submit(job j) {
   }
 }
 
+std::optional<std::uint64_t> engine::sleep_bytes() const noexcept { return s_->device->sleep_bytes(); }
+
+result<void> engine::sleep() {
+  assert(idle() && !s_->fault);
+  if (!sleep_bytes()) return s_->device->sleep();  // its error: nothing is lost for it
+  s_->pool.forget_cached();
+  return s_->device->sleep();
+}
+
+result<void> engine::wake() { return s_->device->wake(); }
+
 bool engine::cancel(const job_id& id, finish_reason why) {
   const auto it = s_->known.find(id);
   if (it == s_->known.end()) return false;

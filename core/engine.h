@@ -306,6 +306,17 @@ class engine {
   // host memory is short; `jobs` then has those that were not taken.
   void adopt(stranded_jobs& jobs);
 
+  // Sleep (model::sleep): an engine without jobs gives back the device's memory of weights and pages. Any
+  // thread, while no other uses the engine.
+  //
+  // Bytes of host memory that sleep() takes; nullopt: the model cannot sleep.
+  std::optional<std::uint64_t> sleep_bytes() const noexcept;
+  // Cached pages go to the host tier, as far as it has room, and the others are lost; where the sleep fails,
+  // too. Errors: as model::sleep(). REQUIRES: idle(); it is awake; no fault()
+  result<void> sleep();
+  // Prompts find what the host tier has from then on. Errors: as model::wake(). REQUIRES: it sleeps
+  result<void> wake();
+
   // Why the device failed. Once set it stays set: all jobs of that moment end with it, unless they are kept,
   // and so does every job that is submitted later. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;

@@ -91,7 +91,18 @@ class page_pool {
     names_.insert(p, parent, before, name, ids);
   }
 
-  // How often a last reference was removed. While it does not change, a job that found no room finds none.
+  // Makes all cached pages free. Their contents go to the host tier, those that rested the longest first.
+  void forget_cached() {
+    while (names_.idle() > 0) {
+      const page_id p = names_.evict();
+      if (below_) below_->put(p, names_.name_of(p), names_.ids_of(p));
+      free_.push_back(p);
+      ++releases_;
+    }
+  }
+
+  // How often a last reference was removed, or a cached page was made free. While it does not change, a job
+  // that found no room finds none.
   std::uint64_t releases() const noexcept { return releases_; }
 
  private:

@@ -25,7 +25,7 @@ std::uint64_t bytes_of(const memory_lines& l) noexcept {
 
 std::uint64_t ledger::taken() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& [id, e] : entries_) sum = sum_of(sum, bytes_of(e.measured.value_or(e.predicted)));
+  for (const auto& [id, e] : entries_) sum = sum_of(sum, bytes_of(e.held()));
   return sum;
 }
 
@@ -50,6 +50,23 @@ result<ledger::grant_id> ledger::grant(std::string model, const memory_lines& li
 }
 
 void ledger::release(grant_id id) { entries_.erase(id); }
+
+void ledger::sleep(grant_id id) {
+  if (const auto at = entries_.find(id); at != entries_.end()) at->second.asleep = true;
+}
+
+result<void> ledger::wake(grant_id id) {
+  const auto at = entries_.find(id);
+  if (at == entries_.end() || !at->second.asleep) return {};
+  entry& e = at->second;
+  const std::uint64_t left = free(), needs = sum_of(e.whole().weights, e.whole().pages);
+  if (device_.total != 0 && needs > left)
+    return make_error(errc::does_not_fit,
+                      "{}: no room on {} for its weights and pages: {} bytes are missing, {} are free",
+                      e.model, device_.name, needs - left, left);
+  e.asleep = false;
+  return {};
+}
 
 std::optional<ledger::drift> ledger::settle(grant_id id, const memory_lines& measured,
                                             std::optional<std::uint64_t> device_free) {

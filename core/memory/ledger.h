@@ -44,6 +44,12 @@ constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? ~0ull : a + b;
 }
 
+// What a model that sleeps keeps of them: weights and pages are free.
+constexpr memory_lines asleep_part(memory_lines l) noexcept {
+  l.weights = l.pages = 0;
+  return l;
+}
+
 // A device before it has models.
 struct device_share {
   std::string name;           // cpu, reference, cuda:0, sim
@@ -64,6 +70,10 @@ class ledger {
     std::string model;
     memory_lines predicted;                // as granted
     std::optional<memory_lines> measured;  // once it was settled; counts from then on
+    bool asleep = false;                   // its weights and pages take nothing
+
+    memory_lines whole() const noexcept { return measured.value_or(predicted); }  // of the model awake
+    memory_lines held() const noexcept { return asleep ? asleep_part(whole()) : whole(); }
     friend bool operator==(const entry&, const entry&) = default;
   };
 
@@ -76,6 +86,12 @@ class ledger {
   // Takes a model's entry out: the account is then as it was before grant(), to the byte, but for a drift
   // that was found meanwhile. An id that is not there changes nothing.
   void release(grant_id id);
+
+  // A model sleeps from now on: its weights and pages are free. An id that is not there changes nothing.
+  void sleep(grant_id id);
+  // Takes the memory of a model that sleeps again. Error: does_not_fit, with the numbers; it sleeps on then.
+  // An id that is not there, or is awake, changes nothing.
+  result<void> wake(grant_id id);
 
   // What a measurement found beside the account.
   struct drift {

@@ -49,7 +49,32 @@ class sim_model final : public model {
     return after_stall(when);
   }
 
+  std::optional<std::uint64_t> sleep_bytes() const noexcept override {
+    return spec_.sleeps ? std::optional(spec_.weight_bytes) : std::nullopt;
+  }
+
+  result<void> sleep() override {
+    if (!spec_.sleeps) return make_error(errc::not_supported, "the simulated model cannot sleep");
+    const auto n = ++sleeps_;
+    if (n == spec_.sleep_fault) return broken("sleep", n);
+    if (n == spec_.sleep_room_fault)
+      return make_error(errc::does_not_fit, "the simulated host memory is short, as fault=sleep_room@{} asks",
+                        n);
+    asleep_ = true;
+    return {};
+  }
+
+  result<void> wake() override {
+    const auto n = ++wakes_;
+    if (n == spec_.wake_fault) return broken("wake", n);
+    if (n == spec_.wake_room_fault)
+      return make_error(errc::does_not_fit, "the simulated device is full, as fault=wake_room@{} asks", n);
+    asleep_ = false;
+    return {};
+  }
+
   result<void> forward(const batch& b) override {
+    if (asleep_) return make_error(errc::internal, "the simulated model sleeps, and was to compute");
     if (++forwards_ == spec_.device_fault) {
       return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks",
                         forwards_, forwards_);
@@ -77,6 +102,10 @@ class sim_model final : public model {
 
  private:
   static constexpr std::uint32_t device_prompt_rows = 2048;  // of a step, as for large models on a GPU
+
+  static error broken(std::string_view what, std::uint64_t n) {
+    return make_error(errc::internal, "the simulated {} failed, as fault={}@{} asks", what, what, n);
+  }
 
   duration cost_of(const batch& b) const {
     duration all = spec_.step;
@@ -141,7 +170,8 @@ class sim_model final : public model {
   std::function<void(duration)> spend_;
   std::shared_ptr<const sim_script> script_;
   model_info info_;
-  std::uint64_t forwards_ = 0, draws_ = 0;
+  std::uint64_t forwards_ = 0, draws_ = 0, sleeps_ = 0, wakes_ = 0;
+  bool asleep_ = false;
   std::vector<kernels::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
 
@@ -201,14 +231,37 @@ result<void> set_fault(sim_spec& s, std::string_view value) {
   const auto at = value.find('@');
   const std::string_view kind = value.substr(0, at);
   const std::string_view when = at == value.npos ? std::string_view() : value.substr(at + 1);
+  const struct {
+    std::string_view kind;
+    std::uint64_t& first;
+  } kinds[] = {{"sampler", s.sampler_fault},       {"device", s.device_fault},
+               {"sleep", s.sleep_fault},           {"wake", s.wake_fault},
+               {"sleep_room", s.sleep_room_fault}, {"wake_room", s.wake_room_fault}};
+  const auto known = std::ranges::find(kinds, kind, [](const auto& k) { return k.kind; });
   const auto dash = kind == "sampler" ? when.find('-') : when.npos;
   std::uint64_t n = 0, last = 0;
   const bool read = number(when.substr(0, dash), n) && n > 0;
   const bool to = dash == when.npos ? (last = n, true) : number(when.substr(dash + 1), last) && last >= n;
-  if (!read || !to || (kind != "sampler" && kind != "device"))
-    return bad("fault", value, "load, sampler@N, sampler@N-M or device@N with 1 <= N <= M");
-  (kind == "sampler" ? s.sampler_fault : s.device_fault) = n;
+  if (!read || !to || known == std::end(kinds))
+    return bad("fault", value,
+               "load, sampler@N, sampler@N-M, device@N, sleep@N, sleep_room@N, wake@N or wake_room@N with 1 "
+               "<= N <= M");
+  known->first = n;
   if (kind == "sampler") s.last_sampler_fault = last;
+  return {};
+}
+
+result<void> set_sleep(sim_spec& s, std::string_view value) {
+  constexpr std::uint32_t most_ms = 600'000;
+  s.sleeps = value != "never";
+  if (!s.sleeps) return {};
+  const auto slash = value.find('/');
+  std::uint32_t sleep = 0, wake = 0;
+  const bool read = slash != value.npos && number(value.substr(0, slash), sleep) &&
+                    number(value.substr(slash + 1), wake) && sleep <= most_ms && wake <= most_ms;
+  if (!read) return bad("sleep", value, "never, or SLEEP_MS/WAKE_MS of at most 600000 each");
+  s.sleep = std::chrono::milliseconds(sleep);
+  s.wake = std::chrono::milliseconds(wake);
   return {};
 }
 
@@ -228,6 +281,7 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
   if (key == "stall") return set_stall(s, value);
   if (key == "step") return set_step(s, value);
   if (key == "fault") return set_fault(s, value);
+  if (key == "sleep") return set_sleep(s, value);
   if (key == "script") {
     if (value.empty()) return bad(key, value, "the path of a file");
     s.script = value;
@@ -246,7 +300,8 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
     return {};
   }
   return bad_param(
-      "device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load mb script)",
+      "device",
+      "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load sleep mb script)",
       key);
 }
 

@@ -21,6 +21,9 @@
 // was drawn. min_tokens and ignore_eos thus get ends without text behind the answer. With rate=0 the answer
 // comes as fast as it goes: rate, prefill, arrive, burst and stall have no effect then.
 //
+// A sim sleeps as a real model does, in simulated time (`sleep`); its weights take mb= of host memory then.
+// While it sleeps it computes nothing: a forward is a failure of the device.
+//
 // Thread safety: see model.h.
 #pragma once
 
@@ -49,7 +52,12 @@ struct sim_spec {
   std::uint64_t sampler_fault = 0, last_sampler_fault = 0;
   std::uint64_t device_fault = 0;  // fault=device@N: the N-th forward of the device fails; 0: none
   bool load_fault = false;         // fault=load: the load of the model fails, after the time that it takes
+  // fault=sleep@N, wake@N: the N-th sleep or wake breaks the model; sleep_room@N, wake_room@N: the memory for
+  // it is short. 0: none.
+  std::uint64_t sleep_fault = 0, wake_fault = 0, sleep_room_fault = 0, wake_room_fault = 0;
   duration load{};                 // load=MS: how long the load of the model takes; at most 600000
+  bool sleeps = true;              // sleep=SLEEP_MS/WAKE_MS: how long each takes; sleep=never: it cannot
+  duration sleep{}, wake{};        //   each at most 600000 ms
   std::uint64_t weight_bytes = 0;  // mb=N: size of the weights, which take no memory; at most 1000000
   std::uint32_t context = 131072;  // ctx=N: [2, 2^24]
   // step=BASE/PROMPT/STREAM, in us, each at most 1e6, BASE above 0: a forward takes BASE, and for each row of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <map>
 
 #include "actors/fleet/gateway_side.h"
 #include "net/called_back.h"
@@ -306,14 +307,21 @@ void append_keys(std::string& out, const key_counts& counts) {
   });
 }
 
-// What each model takes of its device, of those that the client may use.
+// What each model takes of its device, of those that the client may use and that are ready or sleep.
 void append_models(std::string& out, const actors::service& s, const bearer& from) {
+  std::map<std::string, actors::model_status> known;
+  for (auto& m : s.all_models().models) known.emplace(m.name, std::move(m));
   append_key(out, "models");
   out += '[';
   for (const auto& m : s.figures()) {
     if (!from.allows_model(m.name)) continue;
     append_object(out, [&] {
       append_text(out, "name", m.name);
+      if (const auto at = known.find(m.name); at != known.end()) {
+        append_text(out, "state", actors::name(at->second.state));
+        append_count(out, "sleeps", at->second.sleeps);
+        append_count(out, "wakes", at->second.wakes);
+      }
       append_count(out, "share", m.share);
       append_count(out, "share_asked", m.share_asked);
       append_count(out, "share_got", m.share_got);

@@ -50,6 +50,11 @@ model_order change_of(std::string name, const orders::change& c) {
     o.in.spec.limits = c.limits;
     return o;
   }
+  if (c.is == kind::sleep || c.is == kind::wake) {
+    o.is = c.is == kind::sleep ? order_kind::sleep : order_kind::wake;
+    o.sleep = {std::move(name), c.level, c.drain};
+    return o;
+  }
   o.is = order_kind::unload;
   o.away.name = std::move(name);
   o.away.drain = c.drain;
@@ -87,6 +92,11 @@ core::result<model_order> routed_of(std::string name, bool unload) {
 const model_status* known_model(const source_rules& rules, const std::string& name) {
   const auto at = std::ranges::find(rules.known, name, &model_status::name);
   return at == rules.known.end() ? nullptr : &*at;
+}
+
+// Whether an order names a model to be loaded, from wherever.
+bool brings_a_model(const model_order& o) {
+  return o.is == order_kind::load || o.is == order_kind::swap || o.is == order_kind::plan;
 }
 
 bool needs_no_files(const std::string& source) {
@@ -216,7 +226,7 @@ core::result<model_order> read_order(const route_match& route, std::string_view 
 }
 
 bool reads_files(const model_order& o, const source_rules& rules) {
-  if (o.is == order_kind::unload || o.is == order_kind::share) return false;
+  if (!brings_a_model(o)) return false;
   const std::string& name = o.in.spec.name;
   const std::string& source = o.in.spec.source;
   if (source.empty()) return !known_model(rules, name) && !rules.models_dir.empty();
@@ -224,7 +234,7 @@ bool reads_files(const model_order& o, const source_rules& rules) {
 }
 
 std::optional<reply> settle_source(model_order& o, const source_rules& rules) {
-  if (o.is == order_kind::unload || o.is == order_kind::share) return std::nullopt;
+  if (!brings_a_model(o)) return std::nullopt;
   std::string& source = o.in.spec.source;
   const std::string& name = o.in.spec.name;
   const auto in_dir = [&](const std::string& of) -> core::result<std::string> {
@@ -232,7 +242,13 @@ std::optional<reply> settle_source(model_order& o, const source_rules& rules) {
     return actors::model_in_dir(rules.models_dir, of);
   };
   if (source.empty()) {
-    if (known_model(rules, name)) return std::nullopt;
+    if (const auto* m = known_model(rules, name)) {
+      if (o.router && m->state == actors::model_state::asleep) {
+        o.is = order_kind::wake;
+        o.sleep.name = name;
+      }
+      return std::nullopt;
+    }
     auto path = in_dir(name);
     if (!path) return no_model(name);
     source = std::move(*path);
@@ -267,6 +283,8 @@ void begin_order(actors::service& s, model_order o, const actors::executor& shar
   auto to = replies_to(o, done);
   if (o.is == order_kind::load) return s.load_model(std::move(o.in), shard, std::move(to));
   if (o.is == order_kind::share) return s.share_model(std::move(o.share), shard, std::move(to));
+  if (o.is == order_kind::sleep) return s.sleep_model(std::move(o.sleep), shard, std::move(to));
+  if (o.is == order_kind::wake) return s.wake_model({std::move(o.sleep.name)}, shard, std::move(to));
   if (o.is == order_kind::unload) return s.unload_model(std::move(o.away), shard, std::move(to));
   actors::swap_order all{std::move(o.out), std::move(o.in), o.away.drain};
   s.swap_models(std::move(all), shard, std::move(to));

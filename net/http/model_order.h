@@ -1,4 +1,5 @@
-// model_order.h — an order of an admin to load, unload or swap models, from its body to its answer.
+// model_order.h — an order of an admin to load, unload or swap models, or to let them sleep or wake, from its
+// body to its answer.
 //
 // A `source` is a name below --models-dir, the name or source of a model that the server knows, random:SHAPE
 // or sim. Any other path needs an admin's key: a path says which files of the machine exist, and a program
@@ -20,9 +21,10 @@
 namespace weir::net {
 
 struct model_order {
-  enum class kind { load, unload, swap, plan, share } is = kind::load;
+  enum class kind { load, unload, swap, plan, share, sleep, wake } is = kind::load;
   actors::load_order in;         // of load, swap and plan
   actors::share_order share;     // of share
+  actors::sleep_order sleep;     // of sleep; its name also of wake
   actors::unload_order away;     // of unload; `away.drain` also of swap
   std::vector<std::string> out;  // of swap
   bool wait = true;              // the answer comes when the order is carried out
@@ -42,7 +44,8 @@ struct source_rules {
 };
 // Whether settle_source() reads the file system.
 bool reads_files(const model_order& o, const source_rules& rules);
-// Makes the source of `o.in` what the service takes: a path, or nothing where the model is known. Returns the
+// Makes the source of `o.in` what the service takes: a path, or nothing where the model is known. An order in
+// llama.cpp's form to load a model that sleeps becomes one to wake it. Returns the
 // refusal: 403 source_forbidden, 404 model_not_found, 422 bad_file. Any thread.
 std::optional<reply> settle_source(model_order& o, const source_rules& rules);
 

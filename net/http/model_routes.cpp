@@ -151,7 +151,9 @@ reply list_all_models(hub& h) {
   std::string devices = "],\"devices\":[";
   for (const auto& d : known->devices) append_device(devices, d);
   const auto item = [known](std::string& out, std::size_t i) { append_model(out, known->models[i]); };
-  reply r = list_reply(R"({"models":[)", known->models.size(), item, devices + "]}");
+  std::string after = devices + R"(],"sleep":)";
+  append_sleep_room(after, *known);
+  reply r = list_reply(R"({"models":[)", known->models.size(), item, after + "}");
   r.headers.emplace_back("Cache-Control", "no-store");
   return r;
 }

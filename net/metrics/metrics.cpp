@@ -198,7 +198,7 @@ void append_states(prometheus_text& out, const statuses& models) {
       "1 for the state of a model, 0 for each other state. Names that were never loaded are left out.");
   for (const auto& m : models)
     for (const auto s : {model_state::absent, model_state::loading, model_state::ready, model_state::draining,
-                         model_state::failed})
+                         model_state::failed, model_state::asleep})
       out.sample({{"model_name", m.name}, {"state", actors::name(s)}}, std::uint64_t{m.state == s});
   out.family("weir_model_bytes", type::gauge,
              "Memory that a model takes of its devices, all of them together, and of the host.");
@@ -211,6 +211,7 @@ void append_states(prometheus_text& out, const statuses& models) {
     kind("workspaces", m.bytes.workspaces);
     kind("runtime", m.bytes.runtime);
     kind("host", m.bytes.host_pages);
+    kind("asleep", m.bytes.asleep);
   }
 }
 
@@ -222,6 +223,25 @@ void append_loads(prometheus_text& out, const statuses& models) {
   out.family("weir_model_last_load_seconds", type::gauge,
              "Time that the last load of a model took, of those that ended well. 0 before the first.");
   for (const auto& m : models) out.sample({{"model_name", m.name}}, m.last_load_s.value_or(0));
+}
+
+void append_sleeps(prometheus_text& out, const statuses& models, const actors::models_picture& all) {
+  const auto counter = [&](std::string_view name, std::string_view help, auto member) {
+    out.family(name, type::counter, help);
+    for (const auto& m : models) out.sample({{"model_name", m.name}}, m.*member);
+  };
+  using actors::model_status;
+  counter("weir_model_sleeps_total", "Times that a model was put to sleep.", &model_status::sleeps);
+  counter("weir_model_wakes_total", "Wakes of a model that ended well.", &model_status::wakes);
+  counter("weir_model_sleep_failures_total", "Sleeps at level host, and wakes from there, that failed.",
+          &model_status::nap_failures);
+  out.family("weir_model_last_wake_seconds", type::gauge,
+             "Time that the last wake of a model from the host took. 0 before the first.");
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, m.last_wake_s.value_or(0));
+  out.family("weir_sleep_host_bytes", type::gauge,
+             "Host memory for the weights of models that sleep, as --sleep-mb sets it.");
+  out.sample({{"state", "taken"}}, all.sleep_taken);
+  out.sample({{"state", "free"}}, all.sleep_total - all.sleep_taken);
 }
 
 // ---- of clients and the process
@@ -288,9 +308,11 @@ std::string metrics_text(const server_state& all) {
   append_shares(out, models);
   append_pages(out, models);
   append_device_memory(out, models, all.service.devices());
-  const statuses known = loaded_once(all.service.all_models().models);
+  const actors::models_picture picture = all.service.all_models();
+  const statuses known = loaded_once(picture.models);
   append_states(out, known);
   append_loads(out, known);
+  append_sleeps(out, known, picture);
   append_clients(out, all);
   append_process(out, all);
   if (const auto& fleet = all.options.fleet)

@@ -66,7 +66,7 @@ function hide() {
   $("loading").hidden = true;
 }
 
-function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet }) {
+function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet, models = [] }) {
   $("device-now").hidden = false;
   $("device-gone").hidden = true;
   $("one-server").hidden = fleet !== undefined;
@@ -82,6 +82,7 @@ function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet }) {
   } else {
     show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued }, rested);
     show_pages(pages);
+    show_models_there(models);
   }
   const rate = fleet ? sum(fleet.workers.map((w) => sum(w.models.map((m) => m.tokens_per_s)))) : tokens_per_s;
   $("device-rate").textContent = at_work ? Math.round(rate).toLocaleString("en") : "–";
@@ -151,6 +152,18 @@ function show_fleet({ workers, moved }) {
   $("workers").replaceChildren(...rows);
   const times = `${moved} ${moved === 1 ? "answer has" : "answers have"} gone on at another worker`;
   $("fleet-words").textContent = workers.length > 0 ? times : "No worker is there: requests are refused.";
+}
+
+/** A row for each model that is there or sleeps, where there are several or one sleeps. */
+function show_models_there(models) {
+  $("models-there").hidden = models.length < 2 && !models.some(({ state }) => state === "asleep");
+  const rows = models.map(({ name, state }) => {
+    const row = document.createElement("li");
+    row.dataset.state = state;
+    row.append(name_in_text(name), ` · ${state}`);
+    return row;
+  });
+  $("models-rows").replaceChildren(...rows);
 }
 
 function show_pages({ total, used, cached, free }) {

@@ -29,7 +29,9 @@ export async function refresh_models() {
     if (!answer.ok) return;
     const { data, presets = [] } = await answer.json(); // data: also models that are known and not loaded
     offer_presets(presets);
-    const loaded = data.filter(({ status }) => (status?.value ?? "loaded") === "loaded");
+    // A model that sleeps is chosen as one that is loaded: its tokenizer is there, and a request wakes it.
+    const there = ["loaded", "sleeping"];
+    const loaded = data.filter(({ status }) => there.includes(status?.value ?? "loaded"));
     show_models(loaded.map(({ id }) => id));
   } catch {
     // The connection says that the server is gone.

@@ -16,6 +16,7 @@ void append_bytes(std::string& out, std::string_view key, const actors::model_by
     append_count(out, "workspaces", b.workspaces);
     append_count(out, "runtime", b.runtime);
     append_count(out, "host", b.host_pages);
+    append_count(out, "asleep", b.asleep);
   });
 }
 
@@ -65,6 +66,8 @@ std::string_view router_word(model_state s) noexcept {
     case model_state::ready:
     case model_state::draining:  // what runs goes on
       return "loaded";
+    case model_state::asleep:
+      return "sleeping";
     case model_state::failed:
       break;
   }
@@ -75,6 +78,7 @@ void append_model(std::string& out, const actors::model_status& m) {
   append_object(out, [&] {
     append_text(out, "name", m.name);
     append_text(out, "state", actors::name(m.state));
+    if (m.level) append_text(out, "level", actors::name(*m.level));
     append_text(out, "source", m.source);
     append_key(out, "device");
     out += '[';
@@ -98,10 +102,23 @@ void append_model(std::string& out, const actors::model_status& m) {
       append_count(out, "share_asked", m.share_asked);
       append_count(out, "share_got", m.share_got);
     }
+    if (m.sleeps + m.nap_failures > 0) {
+      append_count(out, "sleeps", m.sleeps);
+      append_count(out, "wakes", m.wakes);
+      append_count(out, "sleep_failures", m.nap_failures);
+    }
+    if (m.last_wake_s) append_count(out, "last_wake_s", *m.last_wake_s);
     if (m.last_used_s) append_count(out, "last_used_s", *m.last_used_s);
     if (m.context > 0) append_count(out, "context", m.context);
     if (m.kv_tokens > 0) append_count(out, "kv_tokens", m.kv_tokens);
     if (!m.reason.empty()) append_text(out, "reason", m.reason);
+  });
+}
+
+void append_sleep_room(std::string& out, const actors::models_picture& p) {
+  append_object(out, [&] {
+    append_count(out, "total", p.sleep_total);
+    append_count(out, "taken", p.sleep_taken);
   });
 }
 
@@ -125,6 +142,7 @@ void append_listed(std::string& out, const actors::model_status& m, const actors
     append_text(out, "object", "model");
     append_int(out, "created", served ? served->created_s : 0);
     append_text(out, "owned_by", "weir");
+    append_text(out, "state", actors::name(m.state));
     append_router_status(out, m);
     if (context > 0) {
       append_count(out, "context_length", context);

@@ -14,10 +14,12 @@ namespace weir::net {
 
 // An object of /v1/admin/models.
 void append_model(std::string& out, const actors::model_status& m);
+// The host memory of models that sleep: `{"total","taken"}`.
+void append_sleep_room(std::string& out, const actors::models_picture& p);
 // An object of its `devices`.
 void append_device(std::string& out, const actors::device_account& d);
 
-// llama.cpp's word for a state: unloaded, loading, loaded or failed.
+// llama.cpp's word for a state: unloaded, loading, loaded, sleeping or failed.
 std::string_view router_word(actors::model_state s) noexcept;
 // How much of a load is done, 0 to 1; 0 while that is not known.
 double progress_of(const actors::model_status& m) noexcept;

@@ -16,8 +16,7 @@ constexpr double longest_drain_s = 86'400;
 constexpr std::int64_t most_kv_tokens = std::int64_t{1} << 36;  // as many pages as have numbers
 
 // Fields that are planned: of a model, and of an order.
-constexpr std::string_view planned_fields[] = {"split", "pinned", "draft", "level"};
-constexpr std::string_view planned_actions[] = {"sleep", "wake"};
+constexpr std::string_view planned_fields[] = {"split", "pinned", "draft"};
 
 core::error not_supported(std::string_view field, std::string_view what) {
   auto e = core::make_error(core::errc::not_supported, "{} is not supported yet", what);
@@ -115,6 +114,14 @@ result<> judge_evict(const json::value& v) {
   return bad_param("evict", "evict must be 'none', not '{}'", shortened(*how));
 }
 
+result<actors::sleep_level> read_level(const json::value& v) {
+  auto level = read_string("level", v);
+  if (!level) return level.error();
+  for (const auto known : {actors::sleep_level::host, actors::sleep_level::disk})
+    if (*level == actors::name(known)) return known;
+  return bad_param("level", "level must be 'host' or 'disk', not '{}'", shortened(*level));
+}
+
 template <class T>
 result<> store(result<T> read, auto& to) {
   if (!read) return read.error();
@@ -137,6 +144,7 @@ result<> read_load_field(std::string_view name, const json::value& v, load& to) 
 result<> read_change_field(std::string_view name, const json::value& v, change& to, std::string& action) {
   if (name == "action") return store(read_string(name, v), action);
   if (name == "drain_s") return store(read_drain(v), to.drain);
+  if (name == "level") return store(read_level(v), to.level);
   if (name == "wait") return store(read_bool(name, v), to.wait);
   if (name == "share") return store(read_share(v), to.share);
   if (name == "limits") return store(read_limits(v), to.limits);
@@ -171,6 +179,19 @@ result<load> read_in(const json::value& v) {
   return load_of(*o);
 }
 
+constexpr std::string_view known_actions = "'load', 'unload', 'sleep' or 'wake'";
+
+// nullopt: there is no such action.
+std::optional<change::kind> kind_of_action(std::string_view action) {
+  using kind = change::kind;
+  if (action.empty()) return kind::share;
+  if (action == "load") return kind::load;
+  if (action == "unload") return kind::unload;
+  if (action == "sleep") return kind::sleep;
+  if (action == "wake") return kind::wake;
+  return std::nullopt;
+}
+
 }  // namespace
 
 result<load> parse_load(std::string_view body, std::size_t most_values) {
@@ -188,19 +209,20 @@ result<change> parse_change(std::string_view body, std::size_t most_values) {
     return read_change_field(name, v, out, action);
   };
   if (auto ok = read_members(*o, read); !ok) return ok.error();
-  if (std::ranges::find(planned_actions, action) != std::end(planned_actions))
-    return not_supported("action", fmt::format("action '{}'", action));
   using kind = change::kind;
   if (action.empty() && !out.limits.none())  // what it has was made for them
     return not_supported("limits", "limits of a model that is there");
   if (action.empty() && !out.share)
-    return bad_param("action", "action is missing: 'load' or 'unload', or share without an action");
-  if (!action.empty() && action != "load" && action != "unload")
-    return bad_param("action", "action must be 'load' or 'unload', not '{}'", shortened(action));
-  out.is = action.empty() ? kind::share : action == "unload" ? kind::unload : kind::load;
-  if (out.is == kind::unload && !out.limits.none()) return bad_param("limits", "limits are not for 'unload'");
-  if (out.is == kind::unload && out.share) return bad_param("share", "share is not for 'unload'");
-  if (out.is != kind::unload && out.drain) return bad_param("drain_s", "drain_s is for 'unload' alone");
+    return bad_param("action", "action is missing: {}, or share without an action", known_actions);
+  const auto known = kind_of_action(action);
+  if (!known) return bad_param("action", "action must be {}, not '{}'", known_actions, shortened(action));
+  out.is = *known;
+  const bool settles = out.is == kind::load || out.is == kind::share;
+  const bool drains = out.is == kind::unload || out.is == kind::sleep;
+  if (!settles && !out.limits.none()) return bad_param("limits", "limits are not for '{}'", action);
+  if (!settles && out.share) return bad_param("share", "share is not for '{}'", action);
+  if (!drains && out.drain) return bad_param("drain_s", "drain_s is for 'unload' and 'sleep' alone");
+  if (out.is != kind::sleep && out.level) return bad_param("level", "level is for 'sleep' alone");
   return out;
 }
 

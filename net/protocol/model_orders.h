@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/model_orders.h"
 #include "core/error.h"
 #include "core/model_limits.h"
 
@@ -39,8 +40,10 @@ core::result<load> parse_load(std::string_view body, std::size_t most_values = S
 
 // The body of POST /v1/admin/models/{name}.
 struct change {
-  enum class kind { load, unload, share } is = kind::load;  // share: the model stays as it is otherwise
-  seconds drain;                                            // of an unload
+  // share: the model stays as it is otherwise
+  enum class kind { load, unload, sleep, wake, share } is = kind::load;
+  seconds drain;                                            // of an unload or a sleep
+  std::optional<actors::sleep_level> level;                 // of a sleep
   std::optional<double> share;                              // of a load or a change of the share
   core::model_limits limits;                                // of a load
   bool wait = true;

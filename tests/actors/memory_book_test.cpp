@@ -137,4 +137,68 @@ TEST_CASE("memory book: promises that are taken back leave the accounts as they 
   }
 }
 
+TEST_CASE("memory book: host memory for sleep has a limit, and is refused by name where there is none") {
+  memory_book none(on_device("sim"), {"sim"}, {sim_with(10 * gib)});
+  memory_book book(on_device("sim"), {"sim"}, {sim_with(10 * gib)}, 5 * gib);
+  memory_promise a, b;
+  CHECK(none.hold_sleep(a, "a", 1).error().code == core::errc::not_supported);
+  CHECK(none.hold_sleep(a, "a", 1).error().param == "level");
+  REQUIRE(book.hold_sleep(a, "a", 3 * gib).has_value());
+  CHECK(book.hold_sleep(b, "b", 2 * gib + 1).error().code == core::errc::does_not_fit);
+  CHECK(book.sleep_account().taken == 3 * gib);
+  REQUIRE(book.hold_sleep(b, "b", 2 * gib).has_value());
+  CHECK(book.sleep_account().free() == 0);
+  book.end_hold(a);
+  book.end_hold(a);  // once is enough
+  CHECK(book.sleep_account().free() == 3 * gib);
+  book.release(b);
+  CHECK(book.sleep_account().taken == 0);
+}
+
+TEST_CASE("memory book: a model that sleeps makes room, and wakes where nobody has taken it") {
+  memory_book book(on_device("sim"), {"sim"}, {sim_with(10 * gib)}, 20 * gib);
+  const load_step first{sim_of("a", 6 * 1024)}, second{sim_of("b", 8 * 1024)};
+  auto a = book.book({&first, 1}).value().of.at("a");
+  CHECK(book.freed_by_sleep("a", "sim") == 6 * gib);
+  CHECK_FALSE(book.plan({&second, 1}, {})->fits());
+  CHECK(book.plan({&second, 1}, {}, {"a"})->fits());
+  book.sleep(a);
+  CHECK(account(book).models == 0);
+  CHECK(book.freed_by_sleep("a", "sim") == 0);
+  CHECK_FALSE(book.lacks_to_wake(a, {}, {}).has_value());
+  auto b = book.book({&second, 1}).value().of.at("b");
+  const auto lacks = book.lacks_to_wake(a, {}, {});
+  REQUIRE(lacks.has_value());
+  CHECK(lacks->device == "sim");
+  CHECK(lacks->bytes == 4 * gib);
+  CHECK_FALSE(book.lacks_to_wake(a, {"b"}, {}).has_value());
+  CHECK_FALSE(book.lacks_to_wake(a, {}, {"b"}).has_value());
+  CHECK(book.wake(a).error().code == core::errc::does_not_fit);
+  CHECK(account(book).models == 8 * gib);
+  book.sleep(b);
+  REQUIRE(book.wake(a).has_value());
+  CHECK(account(book).models == 6 * gib);
+  book.release(b);  // while it sleeps
+  book.release(a);
+  CHECK(account(book).free == 10 * gib);
+}
+
+TEST_CASE("memory book: of the places of a model all wake or none") {
+  memory_book book(on_device("sim"), {"sim", "other"}, {sim_with(10 * gib), [] {
+                     auto d = sim_with(4 * gib);
+                     d.name = "other";
+                     return d;
+                   }()});
+  const std::vector<load_step> both{{sim_of("a", 3 * 1024), 0, 0}, {sim_of("a", 3 * 1024), 1, 1}};
+  const load_step second{sim_of("b", 2 * 1024), 0, 1};
+  auto a = book.book(both).value().of.at("a");
+  book.sleep(a);
+  auto b = book.book({&second, 1}).value().of.at("b");
+  const auto before = book.accounts();
+  CHECK(book.wake(a).error().code == core::errc::does_not_fit);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(book.accounts()[i].models == before[i].models);
+  book.release(b);
+  CHECK(book.wake(a).has_value());
+}
+
 }  // namespace weir::tests::memory_book_test

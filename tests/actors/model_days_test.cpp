@@ -1,5 +1,5 @@
-// Random days of a service whose models come and go: loads that fail, swaps, unloads that do not wait,
-// devices that fail, cancels, and jobs all the while. In virtual time.
+// Random days of a service whose models come and go, sleep and wake: loads, sleeps and wakes that fail,
+// swaps, unloads that do not wait, devices that fail, cancels, and jobs all the while. In virtual time.
 #include <set>
 
 #include "tests/actors/sim_town.h"
@@ -32,6 +32,7 @@ struct day {
     o.owner.max_batch = 1 + random() % 4;
     o.owner.queue = random() % 6;
     o.owner.audit = true;
+    o.sleep_bytes = (std::uint64_t{random() % 4} * 3000) << 20;
     o.seen = std::make_shared<core::incidents>([](std::string_view) {});
     return o;
   }
@@ -45,6 +46,12 @@ struct day {
     if (upto(2) == 0) s += ",load=" + std::to_string(upto(200));
     s += ",mb=" + std::to_string(upto(4096));
     if (upto(4) == 0) s += ",fault=load";
+    if (upto(8) == 0)
+      s += ",sleep=never";
+    else if (upto(2) == 0)
+      s += ",sleep=" + std::to_string(upto(100)) + "/" + std::to_string(upto(100));
+    for (const char* kind : {"sleep", "sleep_room", "wake", "wake_room"})
+      if (upto(3) == 0) s += std::string(",fault=") + kind + "@" + std::to_string(1 + upto(2));
     if (fails && upto(5) == 0) s += ",fault=device@" + std::to_string(1 + upto(200));
     if (upto(20) == 0) s += ",nonsense=1";
     return s;
@@ -73,7 +80,17 @@ struct day {
   void some_order() {
     const auto ex = town.here.get_executor();
     auto& s = *town.service;
-    switch (upto(4)) {
+    switch (upto(8)) {
+      case 4:
+      case 5: {
+        actors::sleep_order o{any_name(), {}, {}};
+        if (upto(2) == 0) o.level = upto(2) ? actors::sleep_level::host : actors::sleep_level::disk;
+        if (upto(2) == 0) o.drain = std::chrono::milliseconds(upto(200));
+        return s.sleep_model(std::move(o), ex, into());
+      }
+      case 6:
+      case 7:
+        return s.wake_model({any_name()}, ex, into());
       case 0:
       case 1:
         return s.load_model({{any_name(), any_source()}, any_devices(), {}}, ex, into());
@@ -107,7 +124,7 @@ struct day {
 
   void live() {
     for (std::uint64_t events = 10 + upto(60); events > 0; --events) {
-      upto(6) == 0 ? some_order() : some_job();
+      upto(4) == 0 ? some_order() : some_job();
       town.here.run([] { return false; }, std::chrono::milliseconds(upto(40)));
     }
     const bool over = town.here.run(
@@ -135,12 +152,36 @@ struct day {
       INFO(m.name);
       CHECK(m.running + m.queued == 0);
       CHECK((m.state == model_state::ready || m.state == model_state::absent ||
-             m.state == model_state::failed));
+             m.state == model_state::failed || m.state == model_state::asleep));
+      CHECK((m.state == model_state::asleep) == m.level.has_value());
+      naps += m.sleeps + m.wakes;
+      failures += m.nap_failures;
     }
     if (!fails) CHECK(town.service->ready().reason == "");
     std::uint64_t taken = 0;
     for (const auto& m : town.service->all_models().models) taken += m.bytes.weights;
     CHECK(town.service->all_models().devices.at(0).models == taken);
+    std::uint64_t asleep = 0;
+    for (const auto& m : town.service->all_models().models) asleep += m.bytes.asleep;
+    CHECK(town.service->all_models().sleep_taken == asleep);
+    wake_all();
+  }
+
+  // What sleeps at the end wakes, or says why it cannot; then it answers.
+  void wake_all() {
+    for (const auto& m : town.service->all_models().models) {
+      if (m.state != model_state::asleep) continue;
+      town.service->wake_model({m.name}, town.here.get_executor(), into());
+      const auto o = orders.back();
+      REQUIRE(town.here.run([&] { return o->begun && (!*o->begun || o->done); }, 1h));
+      if (!*o->begun || !*o->done) continue;
+      auto r = ask("hello", 20, 77);
+      r.model = m.name;
+      const auto job = town.send(std::move(r));
+      town.settle();
+      REQUIRE(job->state() == phase::done);
+      if (!fails) CHECK(text_of(*job) == sim_text(77, 20));
+    }
   }
 
   std::mt19937_64 random;
@@ -148,18 +189,25 @@ struct day {
   sim_town town;
   std::vector<std::shared_ptr<order>> orders;
   std::set<std::string> impatient;  // models that were unloaded without waiting for their jobs
+  std::uint64_t naps = 0, failures = 0;
 };
 
 }  // namespace
 
 TEST_CASE("model days: every order and every job has one end, and a swap aborts none") {
-  for (std::uint64_t i = 0; i < rounds(1000); ++i) {
+  const auto days = rounds(1000);
+  std::uint64_t naps = 0, failures = 0;
+  for (std::uint64_t i = 0; i < days; ++i) {
     const auto seed = drawn_seed(i);
     CAPTURE(seed);
     day d(seed, false);
     d.live();
     d.judge();
+    naps += d.naps;
+    failures += d.failures;
   }
+  CHECK(naps >= days / 4);
+  CHECK(failures >= days / 200);
 }
 
 TEST_CASE("model days: devices that fail in the middle of an order leave nothing hanging") {

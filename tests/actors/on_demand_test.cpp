@@ -319,7 +319,8 @@ struct day {
     std::vector<actors::model_spec> known;
     for (const auto* name : names) {
       auto m = sim(name, ",mb=" + std::to_string(upto(9000)) + ",load=" + std::to_string(upto(20'000)) +
-                             (upto(6) == 0 ? ",fault=load" : ""));
+                             (upto(6) == 0 ? ",fault=load" : "") + nap_of(random));
+      if (upto(4) == 0) m.idle_sleep = std::chrono::seconds(5 + upto(60));
       m.pinned = upto(8) == 0;
       if (upto(3) == 0) m.idle_unload = std::chrono::seconds(5 + upto(60));
       known.push_back(m);
@@ -327,16 +328,24 @@ struct day {
     auto o = options({}, std::move(known));
     o.devices.assign(1 + upto(2), "sim");
     o.owner.models = 1 + upto(4);
+    o.sleep_bytes = upto(3) * 6000 * mb;
     o.demand.load_wait = std::chrono::seconds(20 + upto(100));
     o.demand.swap_wait = std::chrono::seconds(5 + upto(30));
     return o;
+  }
+  static std::string nap_of(std::mt19937_64& random) {
+    if (random() % 8 == 0) return ",sleep=never";
+    std::string s = ",sleep=" + std::to_string(random() % 800) + "/" + std::to_string(random() % 3000);
+    for (const char* kind : {"sleep", "sleep_room", "wake", "wake_room"})
+      if (random() % 8 == 0) s += std::string(",fault=") + kind + "@" + std::to_string(1 + random() % 2);
+    return s;
   }
   std::uint64_t upto(std::uint64_t n) { return random() % n; }
 
   void live() {
     const auto ex = town.here.get_executor();
     for (std::uint64_t events = 10 + upto(50); events > 0; --events) {
-      const auto what = upto(10);
+      const auto what = upto(12);
       const std::string name = names[upto(std::size(names))];
       if (what == 0) {
         ++orders;
@@ -344,8 +353,17 @@ struct day {
       } else if (what == 1) {
         ++orders;
         town.service->unload_model({name, {}, false}, ex, {[this](auto) { --orders; }, {}});
+      } else if (what == 10) {
+        ++orders;
+        std::optional<actors::sleep_level> level;
+        if (upto(2) == 0) level = upto(2) ? actors::sleep_level::host : actors::sleep_level::disk;
+        town.service->sleep_model({name, level, {}}, ex, {[this](auto) { --orders; }, {}});
+      } else if (what == 11) {
+        ++orders;
+        town.service->wake_model({name}, ex, {[this](auto) { --orders; }, {}});
       } else {
-        auto r = ask("hello", static_cast<std::int64_t>(1 + upto(8000)), upto(1000));
+        seeds.push_back(upto(1000));
+        auto r = ask("hello", static_cast<std::int64_t>(1 + upto(8000)), seeds.back());
         r.model = name;
         r.who.key = upto(3);
         if (upto(8) == 0) r.when_not_loaded = request::load::refuse;
@@ -363,11 +381,20 @@ struct day {
     town.wait(600s);
   }
 
+  // Whatever slept or woke: the tokens are the sim's.
+  static bool is_of_the_function(const job_stream& s, std::uint64_t seed) {
+    for (std::uint32_t i = 0; i < std::min(s.published(), 50u); ++i)
+      if (s.token_at(i) != core::sim_token(seed, i)) return false;
+    return true;
+  }
+
   void judge() {
     CHECK(orders == 0);
-    for (const auto& s : town.all) {
+    for (std::size_t i = 0; i < town.all.size(); ++i) {
+      const auto& s = town.all[i];
       if (s->state() == phase::refused) continue;
       REQUIRE(s->state() == phase::done);
+      CHECK(is_of_the_function(*s, seeds.at(i)));
       const auto why = s->ended().reason;
       CHECK((why == core::finish_reason::length || why == core::finish_reason::cancel ||
              why == core::finish_reason::timeout));
@@ -376,28 +403,32 @@ struct day {
     const auto stats = town.service->stats();
     CHECK(stats.engine.pages_used == 0);
     CHECK(stats.engine.queued + stats.engine.decoding + stats.engine.prefilling == 0);
-    std::uint64_t taken = 0;
+    std::uint64_t taken = 0, asleep = 0;
     for (const auto& m : town.service->all_models().models) {
       INFO(m.name);
       CHECK(m.running + m.queued == 0);
       CHECK((m.state == model_state::ready || m.state == model_state::absent ||
-             m.state == model_state::failed));
+             m.state == model_state::failed || m.state == model_state::asleep));
       taken += m.bytes.weights;
+      asleep += m.bytes.asleep;
       loads += m.loads;
+      naps += m.sleeps + m.wakes;
     }
     CHECK(town.service->all_models().devices.at(0).models == taken);
+    CHECK(town.service->all_models().sleep_taken == asleep);
   }
 
   std::mt19937_64 random;
   demand_town town;
   int orders = 0;  // under way
-  std::uint64_t loads = 0, ends = 0;
+  std::vector<std::uint64_t> seeds;  // of town.all
+  std::uint64_t loads = 0, ends = 0, naps = 0;
 };
 
 }  // namespace
 
 TEST_CASE("on demand days: every job has one end, no swap aborts one, and the books are exact") {
-  std::uint64_t loads = 0, ends = 0;
+  std::uint64_t loads = 0, ends = 0, naps = 0;
   const auto days = rounds(60);
   for (std::uint64_t i = 0; i < days; ++i) {
     const auto seed = drawn_seed(i);
@@ -407,7 +438,9 @@ TEST_CASE("on demand days: every job has one end, no swap aborts one, and the bo
     d.judge();
     loads += d.loads;
     ends += d.ends;
+    naps += d.naps;
   }
+  CHECK(naps >= days / 2);
   CHECK(loads >= days / 4);
   CHECK(ends >= 4 * days);
 }

@@ -36,6 +36,12 @@ describe("weir models", () => {
       assert.match(made.stdout, /^second +ready /);
       const swapped = await models(`${server.url}/v1`, "swap", "third", "--source", "sim", "--out", "second");
       assert.match(swapped.stdout, /^third +ready /, swapped.stderr);
+      const asleep = await models(server.url, "sleep", "third", "--level", "disk", "--drain-s", "1");
+      assert.match(asleep.stdout, /^third +asleep disk +- /);
+      const deeper = await models(server.url, "sleep", "third", "--level", "host");
+      assert.equal(deeper.code, 2);
+      assert.match(deeper.stderr, /third sleeps already, at level disk/);
+      assert.match((await models(server.url, "wake", "third")).stdout, /^third +ready +sim /);
       const gone = await models(server.url, "unload", "third", "--drain-s", "1");
       assert.match(gone.stdout, /^third +absent /, gone.stderr);
       const list = JSON.parse((await models(server.url, "list", "--json")).stdout);

@@ -66,6 +66,7 @@ class toy_model final : public core::model {
     return {};
   }
   core::result<void> save_page(core::page_id page, std::uint32_t slot) override {
+    REQUIRE_FALSE(asleep);
     if (copies_fail) return core::make_error(core::errc::internal, "no copy today");
     std::ranges::copy(page_at(page), page_of(host_, slot).begin());
     return {};
@@ -76,6 +77,22 @@ class toy_model final : public core::model {
     return {};
   }
 
+  // Sleep loses the pages; nothing may be computed or copied meanwhile.
+  std::optional<std::uint64_t> sleep_bytes() const noexcept override { return 1000; }
+  core::result<void> sleep() override {
+    REQUIRE_FALSE(asleep);
+    if (no_sleep) return core::make_error(core::errc::does_not_fit, "no memory today");
+    std::ranges::fill(memory_, -3);
+    asleep = true;
+    return {};
+  }
+  core::result<void> wake() override {
+    REQUIRE(asleep);
+    asleep = false;
+    return {};
+  }
+  bool asleep = false, no_sleep = false;
+
   // The tokens stored in a page, one for each row.
   std::span<core::token_id> page_at(core::page_id page) {
     return page_of(memory_, static_cast<std::size_t>(page));
@@ -83,6 +100,7 @@ class toy_model final : public core::model {
 
   core::result<void> forward(const core::batch& b) override {
     ++forwards;
+    REQUIRE_FALSE(asleep);
     if (before_forward) {
       if (auto ok = before_forward(b); !ok) return ok;
     }

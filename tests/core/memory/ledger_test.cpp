@@ -28,7 +28,7 @@ memory_lines random_lines(std::mt19937_64& r, unsigned bits) {
 TEST_CASE(
     "ledger: random grants are given exactly where their sum fits, and a release restores the account") {
   std::mt19937_64 r(drawn_seed(71));
-  std::uint64_t granted = 0, refused = 0;
+  std::uint64_t granted = 0, refused = 0, woke = 0, kept_asleep = 0;
   for (int round = 0; round < 10'000; ++round) {
     const unsigned bits = round % 2 ? 63 : 20;  // half of the rounds have numbers whose sums overflow
     device_share d{"cuda:0", (r() >> (63 - bits)) | 1};
@@ -39,6 +39,23 @@ TEST_CASE(
     wide taken = wide{d.outside} + d.context + d.reserve;
     std::vector<std::pair<ledger::grant_id, memory_lines>> held;
     for (int i = 0; i < 8; ++i) {
+      if (!held.empty() && r() % 4 == 0) {  // one sleeps, and wakes again unless another one took its room
+        const auto& [id, lines] = held[r() % held.size()];
+        const wide freed = wide{lines.weights} + lines.pages;
+        const std::uint64_t free = l.free();
+        l.sleep(id);
+        REQUIRE(l.free() == free + freed);
+        const auto other = l.grant("o", {.weights = r() % (l.free() / 2 + 1)}).value();
+        const bool fits = freed <= l.free();
+        const auto woken = l.wake(id);
+        REQUIRE(woken.has_value() == fits);
+        if (!fits) REQUIRE(woken.error().code == errc::does_not_fit);
+        l.release(other);
+        REQUIRE(l.wake(id).has_value());
+        REQUIRE(l.wake(id).has_value());  // it is awake
+        REQUIRE(l.free() == free);
+        (fits ? woke : kept_asleep) += 1;
+      }
       if (!held.empty() && r() % 4 == 0) {
         const std::size_t at = r() % held.size();
         taken -= sum(held[at].second);
@@ -72,6 +89,8 @@ TEST_CASE(
   }
   CHECK(granted > 1000);
   CHECK(refused > 1000);
+  CHECK(woke > 100);
+  CHECK(kept_asleep > 100);
 }
 
 TEST_CASE("ledger: a refusal names the model, the device, the line, the missing bytes and the free ones") {

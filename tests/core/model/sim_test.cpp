@@ -73,9 +73,9 @@ TEST_CASE("a sim's spec that is wrong is refused naming the key") {
     INFO(text);
     CHECK(message_of(text).find("stall=") != std::string::npos);
   }
-  for (const char* text :
-       {"fault=none", "fault=sampler", "fault=sampler@0", "fault=disk@4", "fault=device@-1",
-        "fault=device@1-2", "fault=sampler@3-2", "fault=sampler@3-", "fault=sampler@-3"}) {
+  for (const char* text : {"fault=none", "fault=sampler", "fault=sampler@0", "fault=disk@4",
+                           "fault=device@-1", "fault=device@1-2", "fault=wake@1-2", "fault=sleep",
+                           "fault=sampler@3-2", "fault=sampler@3-", "fault=sampler@-3"}) {
     INFO(text);
     CHECK(message_of(text).find("fault=") != std::string::npos);
   }
@@ -83,6 +83,10 @@ TEST_CASE("a sim's spec that is wrong is refused naming the key") {
                            "step=1/2/nan", "step=2e6/1/1"}) {
     INFO(text);
     CHECK(message_of(text).find("step=") != std::string::npos);
+  }
+  for (const char* text : {"sleep=", "sleep=5", "sleep=5/", "sleep=/5", "sleep=1/600001", "sleep=-1/2"}) {
+    INFO(text);
+    CHECK(message_of(text).find("sleep=") != std::string::npos);
   }
   CHECK(message_of("arrive=late").find("arrive") != std::string::npos);
   CHECK(message_of("burst=0").find("burst") != std::string::npos);
@@ -92,6 +96,28 @@ TEST_CASE("a sim's spec that is wrong is refused naming the key") {
   CHECK(message_of("speed=4").find("speed") != std::string::npos);
   CHECK(message_of("rate").find("rate") != std::string::npos);
   CHECK(message_of("rate=5,,burst=2").find("KEY=VALUE") != std::string::npos);
+}
+
+TEST_CASE("a sim sleeps and wakes, and computes nothing meanwhile") {
+  const auto spec = parse_sim_spec("sleep=200/300,mb=70,fault=sleep_room@1,fault=wake_room@1,fault=wake@3");
+  REQUIRE(spec.has_value());
+  CHECK(spec->sleep == 200ms);
+  CHECK(spec->wake == 300ms);
+  const auto m = make_sim_model(*spec);
+  CHECK(m->sleep_bytes() == std::uint64_t{70} << 20);
+  CHECK(m->sleep().error().code == errc::does_not_fit);
+  CHECK(m->forward({}).has_value());  // awake as before
+  CHECK(m->sleep().has_value());
+  CHECK(m->forward({}).error().code == errc::internal);
+  CHECK(m->wake().error().code == errc::does_not_fit);
+  CHECK(m->forward({}).error().code == errc::internal);  // it sleeps on
+  CHECK(m->wake().has_value());
+  CHECK(m->forward({}).has_value());
+  CHECK(m->sleep().has_value());
+  CHECK(m->wake().error().code == errc::internal);
+  const auto never = make_sim_model(*parse_sim_spec("sleep=never"));
+  CHECK_FALSE(never->sleep_bytes().has_value());
+  CHECK(never->sleep().error().code == errc::not_supported);
 }
 
 TEST_CASE("sequences that arrive together share each step, at the rate asked") {

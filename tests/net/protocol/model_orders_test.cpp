@@ -112,12 +112,24 @@ TEST_CASE("model orders: a change loads, unloads or sets the share") {
   CHECK(both->is == kind::load);
   CHECK(both->share == 3.0);
   CHECK(both->limits.queue == 0u);
+  const auto nap = orders::parse_change(R"({"action":"sleep","level":"disk","drain_s":2})");
+  REQUIRE(nap.has_value());
+  CHECK(nap->is == kind::sleep);
+  CHECK(nap->level == actors::sleep_level::disk);
+  CHECK(nap->drain == std::chrono::seconds(2));
+  CHECK(orders::parse_change(R"({"action":"sleep","level":"host"})")->level == actors::sleep_level::host);
+  CHECK_FALSE(orders::parse_change(R"({"action":"sleep"})")->level.has_value());
+  CHECK(orders::parse_change(R"({"action":"wake"})")->is == kind::wake);
   check_bad({{"{}", "action", "missing"},
              {R"({"action":"stop"})", "action", "'stop'"},
              {R"({"action":["load"]})", "action", "string"},
-             {R"({"action":"sleep"})", "action", "not supported", errc::not_supported},
-             {R"({"action":"wake"})", "action", "not supported", errc::not_supported},
-             {R"({"action":"unload","level":1})", "level", "not supported", errc::not_supported},
+             {R"({"action":"sleep","level":"ram"})", "level", "'ram'"},
+             {R"({"action":"sleep","level":1})", "level", "string"},
+             {R"({"action":"sleep","share":1})", "share", "'sleep'"},
+             {R"({"action":"wake","drain_s":1})", "drain_s", "alone"},
+             {R"({"action":"wake","limits":{"batch":1}})", "limits", "'wake'"},
+             {R"({"action":"unload","level":"disk"})", "level", "'sleep' alone"},
+             {R"({"share":1,"level":"disk"})", "level", "'sleep' alone"},
              {R"({"action":"load","kv_tokens":9})", "kv_tokens", "not supported", errc::not_supported},
              {R"({"share":0})", "share", "[0.001, 1000]"},
              {R"({"share":true})", "share", "number"},
