@@ -166,6 +166,28 @@ boost::json::object spread(std::vector<double> v) {
   return {{"p50", percentile(v, 0.5)}, {"worst", percentile(v, 1)}};
 }
 
+void add_figures(boost::json::object& out, const times& t, const link_rates& link) {
+  const std::vector<double> later(t.sleeps.begin() + (t.sleeps.size() > 1 ? 1 : 0), t.sleeps.end());
+  out["link_gb_per_s"] = {{"down", link.down * 1e-9}, {"up", link.up * 1e-9}};
+  out["first_sleep_s"] = t.sleeps.front();
+  out["sleep_s"] = spread(later);
+  out["wake_s"] = spread(t.wakes);
+  out["wake_to_first_token_s"] = spread(t.first_tokens);
+  out["tokens"] = "equal";
+  out["logits"] = t.bits ? "equal" : "differ, as they did before without a sleep";
+}
+
+// The rates of a sleep and of a wake that moved `bytes` bytes, beside those of the link.
+void add_rates(boost::json::object& out, double bytes, const link_rates& link) {
+  const auto add = [&](const std::string& what, double of_link) {
+    const double rate = bytes / out.at(what + "_s").at("p50").as_double();
+    out[what + "_gb_per_s"] = rate * 1e-9;
+    out[what + "_share_of_link"] = rate / of_link;
+  };
+  add("sleep", link.down);
+  add("wake", link.up);
+}
+
 core::result<boost::json::object> measure(const sleep_options& o) {
   const auto on = open(o.on);
   if (!on) return on.error();
@@ -188,32 +210,16 @@ core::result<boost::json::object> measure(const sleep_options& o) {
   auto t = run_rounds(m, *on, o.rounds, *before, sure);
   if (!t) return t.error();
   const std::uint64_t left = free_of(*on);
-  const double first = t->sleeps.front();
-  const std::vector<double> later(t->sleeps.begin() + (t->sleeps.size() > 1 ? 1 : 0), t->sleeps.end());
-  const auto moved = static_cast<double>(*host_bytes > 0 ? m.info().weight_bytes : 0);
-  const auto sleep = spread(later), wake = spread(t->wakes);
-  const double down = moved / sleep.at("p50").as_double(), up = moved / wake.at("p50").as_double();
-  return boost::json::object{
-      {"benchmark", "sleep"},
-      {"backend", std::string((*on)->name)},
-      {"model", o.model},
-      {"rounds", o.rounds},
-      {"weight_bytes", m.info().weight_bytes},
-      {"pages_bytes", core::pages_for(o.kv_tokens) * m.info().page_bytes},
-      {"host_bytes", *host_bytes},
-      {"freed_bytes", t->freed},
-      {"lost_bytes", static_cast<std::int64_t>(free) - static_cast<std::int64_t>(left)},
-      {"link_gb_per_s", {{"down", link->down * 1e-9}, {"up", link->up * 1e-9}}},
-      {"first_sleep_s", first},
-      {"sleep_s", sleep},
-      {"sleep_gb_per_s", down * 1e-9},
-      {"sleep_share_of_link", down / link->down},
-      {"wake_s", wake},
-      {"wake_gb_per_s", up * 1e-9},
-      {"wake_share_of_link", up / link->up},
-      {"wake_to_first_token_s", spread(t->first_tokens)},
-      {"tokens", "equal"},
-      {"logits", t->bits ? "equal" : "differ, as they did before without a sleep"}};
+  boost::json::object out{{"benchmark", "sleep"}, {"backend", std::string((*on)->name)}};
+  out.insert({{"model", o.model}, {"rounds", o.rounds}, {"weight_bytes", m.info().weight_bytes}});
+  out["pages_bytes"] = core::pages_for(o.kv_tokens) * m.info().page_bytes;
+  out["host_bytes"] = *host_bytes;
+  add_figures(out, *t, *link);
+  if ((*on)->on_host) return out;  // weights stay where they are, and what is free is of all processes
+  out["freed_bytes"] = t->freed;
+  out["lost_bytes"] = static_cast<std::int64_t>(free) - static_cast<std::int64_t>(left);
+  add_rates(out, static_cast<double>(m.info().weight_bytes), *link);
+  return out;
 }
 
 int run(const sleep_options& o) { return report(measure(o), o.on.json); }
