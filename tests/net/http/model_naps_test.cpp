@@ -70,7 +70,8 @@ TEST_CASE("model naps: an admin lets a model sleep and wakes it, and lists and m
   CHECK(c.get("/v1/models/sim").json().at("state") == "ready");
   CHECK(c.get("/props?model=big").json().at("status").at("value") == "sleeping");
   bool in_stats = false;
-  for (const auto& m : c.get("/v1/stats").json().at("models").as_array())
+  const auto stats = c.get("/v1/stats").json();
+  for (const auto& m : stats.at("models").as_array())
     if (m.at("name") == "big") in_stats = m.at("state") == "asleep" && m.at("sleeps") == 1;
   CHECK(in_stats);
   std::string metrics = c.get("/metrics").body();
@@ -143,9 +144,9 @@ TEST_CASE("model naps: health, metrics, lists and work on texts wake nothing") {
       CAPTURE(target);
       CHECK(c.get(target).status == 200);
     }
-    const auto ids = c.post("/tokenize", R"({"model":"big","content":"hello"})");
+    const auto ids = c.post("/v1/tokenize", R"({"model":"big","text":"hello"})");
     CHECK(ids.status == 200);
-    CHECK(c.post("/detokenize", R"({"model":"big","tokens":[1,2]})").status == 200);
+    CHECK(c.post("/v1/detokenize", R"({"model":"big","ids":[1,2]})").status == 200);
     const auto count = c.post("/v1/messages/count_tokens",
                               R"({"model":"big","messages":[{"role":"user","content":"hello"}]})");
     CHECK(count.status == 200);
