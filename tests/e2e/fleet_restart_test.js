@@ -96,7 +96,7 @@ describe("a rolling restart of gateways", { skip }, () => {
       const got = await Promise.all(reading);
       for (const [i, { text, lost }] of all.entries()) {
         const { end } = got[i].at(-1);
-        if (end.type) assert.deepEqual([end.type, end.finish_reason], ["response.done", "length"], JSON.stringify(end));
+        if (end.type) assert.equal(end.finish_reason, "length", JSON.stringify(end));
         assert.deepEqual(text(got[i]), text(await right[i]));
         assert.ok(got[i].length >= 2, "its gateway was restarted under it");
         got[i].slice(0, -1).forEach(lost);

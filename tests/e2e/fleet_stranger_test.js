@@ -87,7 +87,7 @@ describe("a stranger on the bus", { skip }, () => {
   const text = (s) => Buffer.concat([varint(s.length), Buffer.from(s)]);
   const number = () => varint(below(2 ** 31));
   const [find_kind, adopt_kind] = [18, 9];
-  const drain_kind = 16; // an operator's order, which permissions guard: who knows a worker's name may give it
+  const drain_kind = 16; // an operator's order: who knows a worker's name may give it, if permitted
 
   /** What a stranger can say, each with a subject and bytes. */
   const tricks = {

@@ -42,7 +42,8 @@ export function lane(url, message) {
 /** An answer of events over HTTP, whatever its protocol: all that was said so far, the text of each choice,
  * the last event's id, and `done`, which fails where the answer ends with an error (`error`). */
 export function events(url, how = {}) {
-  const stream = { all: [], texts: [], id: undefined, last: undefined, number: -1, began: false, over: false };
+  const stream = { all: [], texts: [], id: undefined, last: undefined, number: -1 };
+  stream.began = stream.over = false;
   const add = (index, text) => (stream.texts[index] = (stream.texts[index] ?? "") + text);
   const take = (said) => {
     if (said.error || said.type === "error") {

@@ -313,7 +313,7 @@ TEST_CASE("control frames come out as they went in, and no beginning of one is o
       pulse{gateway, 6},
       fleet::drain{std::chrono::seconds(30)},
       undrain{},
-      crash{name},
+      crash{n},
       found{n, 5, worker, "chat", 2, std::chrono::seconds(1), 6, true, 1, 3, "job"}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);

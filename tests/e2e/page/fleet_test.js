@@ -98,7 +98,8 @@ describe("the button that kills a worker", { skip: no_browser || no_fleet }, () 
     const model = ["--model", `sim=${device}`];
     const near = ["--join", "nats://127.0.0.1:1"];
     const far = ["--join", "tls://nats.example.com"];
-    await refused(["gateway", ...near, ...model, "--listen", "0.0.0.0:0", "--demo"], /--demo: .*--listen 0\.0\.0\.0/);
+    const open = ["--listen", "0.0.0.0:0", "--demo"];
+    await refused(["gateway", ...near, ...model, ...open], /--demo: .*--listen 0\.0\.0\.0/);
     await refused(["gateway", ...far, ...model, "--listen", "127.0.0.1:0", "--demo"], /--demo: .*--join/);
     await refused(["worker", ...far, "--device", device, "--demo"], /--demo: .*--join/);
   });
