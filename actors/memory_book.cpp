@@ -44,8 +44,7 @@ std::uint64_t memory_book::taken_without(const core::ledger& l, const std::set<s
   std::uint64_t sum = 0;
   for (const auto& [id, e] : l.entries()) {
     if (leaving.contains(e.model)) continue;
-    const auto held = sleeping.contains(e.model) ? core::asleep_part(e.whole()) : e.held();
-    sum = core::sum_of(sum, core::bytes_of(held));
+    sum = core::sum_of(sum, sleeping.contains(e.model) ? l.asleep_bytes(e) : l.held_by(e));
   }
   return sum;
 }
@@ -111,6 +110,7 @@ void memory_book::take_back(memory_promise& p) {
   for (const auto& part : p.parts) ledgers_.at(part.device).release(part.id);
   p.parts.clear();
   sleep_.taken -= std::exchange(p.asleep, 0);
+  p.copied = false;
 }
 
 void memory_book::release(memory_promise& p) {
@@ -143,7 +143,7 @@ std::uint64_t memory_book::taken_by(std::string_view model, std::string_view dev
   std::uint64_t sum = 0;
   for (const auto& [name, l] : ledgers_)
     for (const auto& [id, e] : l.entries())
-      if (name == device && e.model == model) sum = core::sum_of(sum, core::bytes_of(e.held()));
+      if (name == device && e.model == model) sum = core::sum_of(sum, l.held_by(e));
   return sum;
 }
 
@@ -161,6 +161,7 @@ core::result<void> memory_book::hold_sleep(memory_promise& p, std::string_view m
     why.message = "level 'host' needs --sleep-mb: this server has no host memory for models that sleep";
     return why;
   }
+  if (p.asleep > 0) return {};  // an earlier sleep's, which the model has kept
   if (bytes > sleep_.free()) {
     why.code = core::errc::does_not_fit;
     why.message = fmt::format("{}: its weights take {} bytes of host memory, and {} of --sleep-mb are free",
@@ -174,6 +175,7 @@ core::result<void> memory_book::hold_sleep(memory_promise& p, std::string_view m
 
 void memory_book::end_hold(memory_promise& p) {
   const std::lock_guard hold(lock_);
+  if (p.copied) return;
   sleep_.taken -= std::exchange(p.asleep, 0);
 }
 
@@ -198,8 +200,7 @@ std::uint64_t memory_book::freed_by_sleep(std::string_view model, std::string_vi
   std::uint64_t sum = 0;
   for (const auto& [name, l] : ledgers_)
     for (const auto& [id, e] : l.entries())
-      if (name == device && e.model == model && !e.asleep)
-        sum = core::sum_of(sum, core::bytes_of(e.held()) - core::bytes_of(core::asleep_part(e.held())));
+      if (name == device && e.model == model && !e.asleep) sum = core::sum_of(sum, l.freed_by_sleep(e));
   return sum;
 }
 
@@ -209,12 +210,11 @@ std::optional<memory_book::shortage> memory_book::lacks_to_wake(const memory_pro
   const std::lock_guard hold(lock_);
   std::map<std::string, std::uint64_t> needs;  // by device
   for (const auto& part : p.parts) {
-    const auto& entries = ledgers_.at(part.device).entries();
-    const auto at = entries.find(part.id);
-    if (at == entries.end() || !at->second.asleep) continue;
-    const auto whole = at->second.whole();
+    const auto& l = ledgers_.at(part.device);
+    const auto at = l.entries().find(part.id);
+    if (at == l.entries().end() || !at->second.asleep) continue;
     auto& sum = needs[part.device];
-    sum = core::sum_of(sum, core::sum_of(whole.weights, whole.pages));
+    sum = core::sum_of(sum, l.freed_by_sleep(at->second));
   }
   for (const auto& [device, bytes] : needs) {
     const auto& l = ledgers_.at(device);

@@ -32,6 +32,7 @@ struct memory_promise {
   std::vector<part> parts;
   std::optional<std::uint32_t> pages;  // of each of its pools; nullopt: what is free once all else is there
   std::uint64_t asleep = 0;            // bytes of host memory that are held for its sleep
+  bool copied = false;                 // its weights were copied there: they are held until the release
 };
 
 class memory_book {
@@ -74,10 +75,11 @@ class memory_book {
     std::uint64_t free() const noexcept { return total - taken; }
   };
   sleep_room sleep_account() const;
-  // Holds host memory for the weights of `model`. Errors, about the field `level`: not_supported, where there
-  // is none for any model; does_not_fit, with the numbers. REQUIRES: the promise holds none
+  // Holds host memory for the weights of `model`. A model keeps it when it wakes, for its next sleep, until
+  // its promise is released. Errors, about the field `level`: not_supported, where there is none for any
+  // model; does_not_fit, with the numbers.
   core::result<void> hold_sleep(memory_promise& p, std::string_view model, std::uint64_t bytes);
-  // The model does not sleep after all, or is awake again.
+  // The model does not sleep after all. What was copied stays held.
   void end_hold(memory_promise& p);
   // The model sleeps: its weights and pages are free on its devices.
   void sleep(const memory_promise& p);

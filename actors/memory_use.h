@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/memory/ledger.h"
 #include "kernels/ops.h"
 
 namespace weir::actors {
@@ -30,9 +31,10 @@ struct memory_use {
     free = after.free;
   }
 
-  // What a model keeps while it sleeps on the host.
-  friend memory_use asleep_part(memory_use m) {
-    m.weights = m.pages = 0;
+  // What a model keeps of this device while it sleeps at level host, as core::asleep_part().
+  friend memory_use asleep_part(memory_use m, std::string_view device) {
+    m.pages = 0;
+    if (!core::weights_stay(device)) m.weights = 0;
     return m;
   }
 

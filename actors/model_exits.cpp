@@ -77,8 +77,9 @@ std::optional<model_demand::exit_set> model_demand::cheapest(const option& o, co
     if (l.how == exit::deepen) room += l.who->asleep_bytes;
     if (l.how != exit::sleep) continue;
     const auto bytes = sleep_bytes_of(*l.who);
-    if (bytes && *bytes <= room)
-      room -= *bytes;
+    const auto held = l.who->memory.asleep;  // of an earlier sleep
+    if (bytes && *bytes <= room + held)
+      room -= *bytes - std::min(*bytes, held);
     else
       l.how = exit::unload;
   }

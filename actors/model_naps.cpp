@@ -28,7 +28,8 @@ core::result<std::uint64_t> model_naps::sleep_bytes_of(const entry& e) {
 sleep_level model_naps::best_level(const entry& e) const {
   const auto bytes = sleep_bytes_of(e);
   const auto room = p_.memory.sleep_account();
-  return bytes && room.total > 0 && *bytes <= room.free() ? sleep_level::host : sleep_level::disk;
+  return bytes && room.total > 0 && *bytes <= room.free() + e.memory.asleep ? sleep_level::host
+                                                                            : sleep_level::disk;
 }
 
 core::result<void> model_naps::hold_for(entry& e) {
@@ -131,7 +132,10 @@ asio::awaitable<std::optional<core::error>> model_naps::put_to_sleep(self_type& 
   std::size_t asleep = 0;
   for (; asleep < m->places.size() && !wrong; ++asleep) {
     const auto r = co_await nap(self, e.hosts[asleep], m->places[asleep]->engine, true);
-    if (!r) wrong = r.error();
+    if (!r)
+      wrong = r.error();
+    else
+      e.memory.copied = true;
   }
   if (self.stopping()) co_return ended_early();
   if (!wrong) {
@@ -154,6 +158,7 @@ asio::awaitable<std::optional<core::error>> model_naps::put_to_sleep(self_type& 
   e.napping = false;
   if (whole) {
     p_.memory.end_hold(e.memory);
+    e.asleep_bytes = e.memory.asleep;
     co_return wrong;
   }
   wrong->code = errc::internal;
@@ -205,8 +210,6 @@ asio::awaitable<std::optional<core::error>> model_naps::wake_up(self_type& self,
   if (self.stopping()) co_return ended_early();
   if (!wrong) {
     e.napping = false;
-    p_.memory.end_hold(e.memory);
-    e.asleep_bytes = 0;
     e.served = std::move(e.sleeper);
     e.sleeper = nullptr;
     e.level.reset();

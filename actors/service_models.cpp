@@ -24,7 +24,7 @@ void add_bytes(model_bytes& to, const memory_use& use) {
 void add_sleeper(model_status& s, const known_model& m) {
   s.context = m.sleeper->context;
   for (const auto& place : m.sleeper->places) {
-    add_bytes(s.bytes, asleep_part(place->memory));
+    add_bytes(s.bytes, asleep_part(place->memory, place->device));
     s.kv_tokens += place->kv_tokens;
   }
 }

@@ -25,7 +25,7 @@ std::uint64_t bytes_of(const memory_lines& l) noexcept {
 
 std::uint64_t ledger::taken() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& [id, e] : entries_) sum = sum_of(sum, bytes_of(e.held()));
+  for (const auto& [id, e] : entries_) sum = sum_of(sum, held_by(e));
   return sum;
 }
 
@@ -59,7 +59,7 @@ result<void> ledger::wake(grant_id id) {
   const auto at = entries_.find(id);
   if (at == entries_.end() || !at->second.asleep) return {};
   entry& e = at->second;
-  const std::uint64_t left = free(), needs = sum_of(e.whole().weights, e.whole().pages);
+  const std::uint64_t left = free(), needs = freed_by_sleep(e);
   if (device_.total != 0 && needs > left)
     return make_error(errc::does_not_fit,
                       "{}: no room on {} for its weights and pages: {} bytes are missing, {} are free",

@@ -44,9 +44,15 @@ constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? ~0ull : a + b;
 }
 
-// What a model that sleeps keeps of them: weights and pages are free.
-constexpr memory_lines asleep_part(memory_lines l) noexcept {
-  l.weights = l.pages = 0;
+// Whether the weights of a model that sleeps stay where they are, as the device's memory is the host's.
+constexpr bool weights_stay(std::string_view device) noexcept {
+  return device == "cpu" || device == "reference";
+}
+
+// What a model that sleeps keeps of them: pages are free, and so are weights, unless they stay.
+constexpr memory_lines asleep_part(memory_lines l, std::string_view device) noexcept {
+  l.pages = 0;
+  if (!weights_stay(device)) l.weights = 0;
   return l;
 }
 
@@ -70,10 +76,9 @@ class ledger {
     std::string model;
     memory_lines predicted;                // as granted
     std::optional<memory_lines> measured;  // once it was settled; counts from then on
-    bool asleep = false;                   // its weights and pages take nothing
+    bool asleep = false;                   // it takes asleep_part() alone
 
     memory_lines whole() const noexcept { return measured.value_or(predicted); }  // of the model awake
-    memory_lines held() const noexcept { return asleep ? asleep_part(whole()) : whole(); }
     friend bool operator==(const entry&, const entry&) = default;
   };
 
@@ -87,7 +92,8 @@ class ledger {
   // that was found meanwhile. An id that is not there changes nothing.
   void release(grant_id id);
 
-  // A model sleeps from now on: its weights and pages are free. An id that is not there changes nothing.
+  // A model sleeps from now on: what asleep_part() leaves out is free. An id that is not there changes
+  // nothing.
   void sleep(grant_id id);
   // Takes the memory of a model that sleeps again. Error: does_not_fit, with the numbers; it sleeps on then.
   // An id that is not there, or is awake, changes nothing.
@@ -107,6 +113,16 @@ class ledger {
                               std::optional<std::uint64_t> device_free);
 
   const device_share& device() const noexcept { return device_; }
+  // What a model takes now, what it takes while it sleeps, and what that frees, in bytes.
+  std::uint64_t held_by(const entry& e) const noexcept {
+    return e.asleep ? asleep_bytes(e) : bytes_of(e.whole());
+  }
+  std::uint64_t asleep_bytes(const entry& e) const noexcept {
+    return bytes_of(asleep_part(e.whole(), device_.name));
+  }
+  std::uint64_t freed_by_sleep(const entry& e) const noexcept {
+    return bytes_of(e.whole()) - asleep_bytes(e);
+  }
   const std::map<grant_id, entry>& entries() const noexcept { return entries_; }
   std::uint64_t taken() const noexcept;  // by all models
   // Bytes that can still be granted; the most that 64 bits can count where the total is unknown.

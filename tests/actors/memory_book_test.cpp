@@ -151,6 +151,10 @@ TEST_CASE("memory book: host memory for sleep has a limit, and is refused by nam
   book.end_hold(a);
   book.end_hold(a);  // once is enough
   CHECK(book.sleep_account().free() == 3 * gib);
+  REQUIRE(book.hold_sleep(b, "b", 2 * gib).has_value());  // it has that already
+  b.copied = true;
+  book.end_hold(b);  // the copy stays
+  CHECK(book.sleep_account().taken == 2 * gib);
   book.release(b);
   CHECK(book.sleep_account().taken == 0);
 }

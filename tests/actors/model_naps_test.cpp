@@ -141,9 +141,14 @@ TEST_CASE("naps: a model that sleeps on the host frees its weights, and answers 
   CHECK(awake.wakes == 1);
   CHECK(awake.last_wake_s.value() == Approx(0.3).margin(0.01));
   CHECK(t.taken_mb() == 6000);
-  CHECK(t.held_mb() == 0);
+  CHECK(t.held_mb() == 6000);  // for its next sleep
+  CHECK(awake.bytes.asleep == 6000 * mb);
   t.answers("a", 9);
   CHECK(t.figures("a").engine.tokens == 80);  // the engine counts on
+  t.well(t.sleep("a"));
+  CHECK(t.held_mb() == 6000);
+  t.well(t.unload("a"));
+  CHECK(t.held_mb() == 0);
 }
 
 TEST_CASE("naps: what a model counted does not go back while it sleeps") {
