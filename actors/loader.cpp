@@ -34,11 +34,12 @@ void loader::wake(std::unique_ptr<core::engine> e, napped done) {
 }
 
 // An engine that threw is in no known state: it is treated as one that is broken.
-void loader::nap(std::unique_ptr<core::engine> e, core::result<> (core::engine::*what)(), napped done) {
+void loader::nap(std::unique_ptr<core::engine> e,
+                 core::result<> (core::engine::*what)(const std::atomic<bool>*), napped done) {
   const auto held = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));
-  boost::asio::post(where_, [held, what, done = std::move(done), seen = around_.seen] {
+  boost::asio::post(where_, [held, what, done = std::move(done), seen = around_.seen, busy = around_.busy] {
     core::result<> result = core::make_error(core::errc::internal, "the engine did not sleep or wake");
-    core::contained(*seen, "the sleep of a model", [&] { result = ((**held).*what)(); });
+    core::contained(*seen, "the sleep of a model", [&] { result = ((**held).*what)(busy.get()); });
     if (!result && result.error().code == core::errc::internal) held->reset();
     done(std::move(*held), std::move(result));
   });

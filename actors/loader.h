@@ -50,7 +50,8 @@ class loader {
   void destroy(std::unique_ptr<core::engine> e, std::function<void()> done);
 
  private:
-  void nap(std::unique_ptr<core::engine> e, core::result<> (core::engine::*what)(), napped done);
+  void nap(std::unique_ptr<core::engine> e, core::result<> (core::engine::*what)(const std::atomic<bool>*),
+           napped done);
 
   const std::shared_ptr<const owner_options> options_;
   const surroundings around_;

@@ -146,14 +146,14 @@ void engine::submit(job j) {
 
 std::optional<std::uint64_t> engine::sleep_bytes() const noexcept { return s_->device->sleep_bytes(); }
 
-result<void> engine::sleep() {
+result<void> engine::sleep(const std::atomic<bool>* others_busy) {
   assert(idle() && !s_->fault);
-  if (!sleep_bytes()) return s_->device->sleep();  // its error: nothing is lost for it
+  if (!sleep_bytes()) return s_->device->sleep(others_busy);  // its error: nothing is lost for it
   s_->pool.forget_cached();
-  return s_->device->sleep();
+  return s_->device->sleep(others_busy);
 }
 
-result<void> engine::wake() { return s_->device->wake(); }
+result<void> engine::wake(const std::atomic<bool>* others_busy) { return s_->device->wake(others_busy); }
 
 bool engine::cancel(const job_id& id, finish_reason why) {
   const auto it = s_->known.find(id);

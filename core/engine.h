@@ -313,9 +313,9 @@ class engine {
   std::optional<std::uint64_t> sleep_bytes() const noexcept;
   // Cached pages go to the host tier, as far as it has room, and the others are lost; where the sleep fails,
   // too. Errors: as model::sleep(). REQUIRES: idle(); it is awake; no fault()
-  result<void> sleep();
+  result<void> sleep(const std::atomic<bool>* others_busy = nullptr);
   // Prompts find what the host tier has from then on. Errors: as model::wake(). REQUIRES: it sleeps
-  result<void> wake();
+  result<void> wake(const std::atomic<bool>* others_busy = nullptr);
 
   // Why the device failed. Once set it stays set: all jobs of that moment end with it, unless they are kept,
   // and so does every job that is submitted later. Only a new engine helps.

@@ -74,8 +74,8 @@ class decoder_model final : public model {
   // memory stays until the model is destroyed, for later sleeps.
   std::optional<std::uint64_t> sleep_bytes() const noexcept override;
   // A call for the state that the model is in changes nothing and is no error.
-  result<void> sleep() override;
-  result<void> wake() override;
+  result<void> sleep(const std::atomic<bool>* others_busy = nullptr) override;
+  result<void> wake(const std::atomic<bool>* others_busy = nullptr) override;
   const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override;
   std::span<const float> logits(std::uint32_t row) const override;
 

@@ -4,6 +4,25 @@
 #include "core/model/decoder_model.h"
 
 namespace weir::core {
+namespace {
+
+// The backend gives way to others as long as this lives.
+class way_given {
+ public:
+  way_given(const kernels::backend& on, const std::atomic<bool>* others_busy) : on_(on) {
+    if (on_.do_give_way) on_.do_give_way(on_.self, others_busy);
+  }
+  ~way_given() {
+    if (on_.do_give_way) on_.do_give_way(on_.self, nullptr);
+  }
+  way_given(const way_given&) = delete;
+  way_given& operator=(const way_given&) = delete;
+
+ private:
+  const kernels::backend& on_;
+};
+
+}  // namespace
 
 bool decoder_model::can_sleep() const noexcept { return backend_->do_give_back && backend_->do_take_again; }
 
@@ -12,7 +31,7 @@ std::optional<std::uint64_t> decoder_model::sleep_bytes() const noexcept {
   return backend_->on_host ? 0 : sleeping_weights::bytes_of(weights_);
 }
 
-result<void> decoder_model::sleep() {
+result<void> decoder_model::sleep(const std::atomic<bool>* others_busy) {
   if (!can_sleep())
     return make_error(errc::not_supported,
                       "{} cannot sleep on {}: the device has no virtual memory management",
@@ -20,6 +39,7 @@ result<void> decoder_model::sleep() {
   if (rest_ == rest::asleep) return {};
   if (auto ok = check_awake(); !ok) return ok;
   if (auto ok = device_state(); !ok) return ok;
+  const way_given way(*backend_, others_busy);
   if (!backend_->on_host) {
     if (auto ok = sleeping_.save(backend_, weights_); !ok) return ok;
     give_back(weights_.memory);
@@ -29,10 +49,11 @@ result<void> decoder_model::sleep() {
   return device_state();
 }
 
-result<void> decoder_model::wake() {
-  if (!can_sleep()) return model::wake();
+result<void> decoder_model::wake(const std::atomic<bool>* others_busy) {
+  if (!can_sleep()) return model::wake(others_busy);
   if (rest_ == rest::awake) return {};
   if (rest_ == rest::spoiled) return check_awake();
+  const way_given way(*backend_, others_busy);
   const bool weights_too = !backend_->on_host;
   if (weights_too && !take_again(weights_.memory)) return no_room_to_wake(weights_.memory.size());
   if (!take_again(pages_)) {

@@ -6,6 +6,7 @@
 // Thread safety: info() from any thread once the model is loaded; everything else on the owner's thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -149,20 +150,21 @@ class model {
 
   // Sleep: a model without jobs gives back the device's memory of its weights and pages. The addresses stay
   // the model's own, so that graphs and plans hold after wake(). All three may be called on another thread
-  // than the owner's while the owner does not use the model.
+  // than the owner's while the owner does not use the model. `others_busy`: while it is true other models
+  // have work on the device, to which copies give way; null: none ever has.
   //
   // Bytes of host memory that sleep() takes for the weights; nullopt: this model cannot sleep.
   virtual std::optional<std::uint64_t> sleep_bytes() const noexcept { return std::nullopt; }
   // Waits for the device, copies the weights to host memory, and gives back the memory of weights and pages.
   // What the pages hold is lost; host pages stay. Errors: not_supported; does_not_fit where host memory is
   // short, and the model is then awake as before.
-  virtual result<void> sleep() {
+  virtual result<void> sleep([[maybe_unused]] const std::atomic<bool>* others_busy = nullptr) {
     return make_error(errc::not_supported, "{} cannot sleep", info().architecture);
   }
   // Takes the memory again, copies the weights back, and compares sampled bytes of each tensor with what they
   // were. Errors: does_not_fit where the device's memory is short, and the model sleeps on; internal where a
   // sample differs, and the model can only be destroyed.
-  virtual result<void> wake() {
+  virtual result<void> wake([[maybe_unused]] const std::atomic<bool>* others_busy = nullptr) {
     return make_error(errc::not_supported, "{} cannot sleep", info().architecture);
   }
 

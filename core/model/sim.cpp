@@ -53,7 +53,7 @@ class sim_model final : public model {
     return spec_.sleeps ? std::optional(spec_.weight_bytes) : std::nullopt;
   }
 
-  result<void> sleep() override {
+  result<void> sleep(const std::atomic<bool>*) override {
     if (!spec_.sleeps) return make_error(errc::not_supported, "the simulated model cannot sleep");
     const auto n = ++sleeps_;
     if (n == spec_.sleep_fault) return broken("sleep", n);
@@ -64,7 +64,7 @@ class sim_model final : public model {
     return {};
   }
 
-  result<void> wake() override {
+  result<void> wake(const std::atomic<bool>*) override {
     const auto n = ++wakes_;
     if (n == spec_.wake_fault) return broken("wake", n);
     if (n == spec_.wake_room_fault)

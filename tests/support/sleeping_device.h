@@ -4,11 +4,13 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "kernels/host_memory.h"
 #include "kernels/ops.h"
@@ -23,6 +25,7 @@ struct sleeping_device {
   std::uint64_t taken = 0;                         // bytes of allocations that are not given back
   bool host_short = false;                         // do_allocate_host has no memory
   std::uint64_t room = ~std::uint64_t{0};          // the most bytes that may be taken
+  std::vector<const std::atomic<bool>*> ways;      // to whom it was told to give way, in order
   std::byte* flip = nullptr;                       // the byte that the next upload over it gets wrong
 
   static sleeping_device& now() {
@@ -77,6 +80,7 @@ inline std::shared_ptr<const kernels::backend> make_sleeping_device(
   d.table.do_allocate_host = [](void*, std::uint64_t bytes) -> void* {
     return sleeping_device::now().host_short ? nullptr : ::operator new(bytes, std::nothrow);
   };
+  d.table.do_give_way = [](void*, const std::atomic<bool>* to) { sleeping_device::now().ways.push_back(to); };
   d.table.do_free_host = [](void*, void* at, std::uint64_t) { ::operator delete(at); };
   return {d.real, &d.table};
 }

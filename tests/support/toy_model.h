@@ -79,14 +79,14 @@ class toy_model final : public core::model {
 
   // Sleep loses the pages; nothing may be computed or copied meanwhile.
   std::optional<std::uint64_t> sleep_bytes() const noexcept override { return 1000; }
-  core::result<void> sleep() override {
+  core::result<void> sleep(const std::atomic<bool>*) override {
     REQUIRE_FALSE(asleep);
     if (no_sleep) return core::make_error(core::errc::does_not_fit, "no memory today");
     std::ranges::fill(memory_, -3);
     asleep = true;
     return {};
   }
-  core::result<void> wake() override {
+  core::result<void> wake(const std::atomic<bool>*) override {
     REQUIRE(asleep);
     asleep = false;
     return {};

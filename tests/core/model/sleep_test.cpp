@@ -263,4 +263,13 @@ TEST_CASE("a device that cannot give memory back refuses sleep by name") {
   CHECK(logits_of(*m) == wanted);
 }
 
+TEST_CASE("sleep and wake give way to other models, and to nobody afterwards") {
+  const auto on = tests::make_sleeping_device(make_backend("reference", 1).value());
+  const auto m = make(dense("bf16"), on);
+  const std::atomic<bool> busy{true};
+  m->sleep(&busy).value();
+  m->wake(&busy).value();
+  CHECK(device_of_test::now().ways == std::vector<const std::atomic<bool>*>{&busy, nullptr, &busy, nullptr});
+}
+
 }  // namespace weir::tests::sleep_test
