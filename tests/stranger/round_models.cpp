@@ -23,7 +23,11 @@ std::vector<field> load_fields(random_source& draw, const target& t) {
 }
 
 std::vector<field> change_fields(random_source& draw) {
-  std::vector<field> fields = {{"action", draw.chance(50) ? "\"load\"" : "\"unload\""}};
+  static const std::string actions[] = {"load", "unload", "sleep", "wake"};
+  const auto& action = draw.pick(actions);
+  std::vector<field> fields = {{"action", quoted(action)}};
+  if (draw.chance(action == "sleep" ? 70 : 5))
+    fields.push_back({"level", draw.chance(60) ? "\"host\"" : draw.chance(80) ? "\"disk\"" : "\"deep\""});
   if (draw.chance(50)) fields.push_back({"drain_s", draw.chance(50) ? "0" : "0.2"});
   if (draw.chance(50)) fields.push_back({"wait", "false"});
   return fields;
@@ -87,12 +91,14 @@ conversation follower(random_source& draw, const target& t) {
 }
 
 conversation guests_job(random_source& draw, const target& t) {
-  const std::vector<field> fields = {{"model", quoted(guest(draw))},
-                                     {"prompt", "\"x\""},
-                                     {"max_tokens", std::to_string(endless_tokens)},
-                                     {"stream", "true"}};
+  std::vector<field> fields = {{"model", quoted(guest(draw))},
+                               {"prompt", "\"x\""},
+                               {"max_tokens", std::to_string(draw.chance(50) ? endless_tokens : 3)},
+                               {"stream", "true"}};
+  if (draw.chance(40)) fields.push_back({"load", draw.chance(50) ? "\"wait\"" : "\"refuse\""});
+  if (draw.chance(20)) fields.push_back({"keep_alive", draw.chance(50) ? "\"1s\"" : "-1"});
   conversation c;
-  c.what = "a job of a model that comes and goes";
+  c.what = "a job of a model that comes, goes, sleeps and wakes";
   c.script = {{post(draw, t, {"/v1/completions", object(fields)}).text()}};
   c.linger_ms = static_cast<int>(draw.between(0, 600));
   return c;

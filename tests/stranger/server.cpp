@@ -34,11 +34,37 @@ constexpr off_t words_most = 1024 * 1024;
 // soon.
 std::vector<std::string> command_of(const options& o, const std::string& key_file,
                                     const std::string& template_file) {
-  std::vector<std::string> c = {
-      o.weir,       "serve", "--listen",          "127.0.0.1:0", "--handshake-ms", "1000",
-      "--auth-ms",  "1000",  "--detach-grace-ms", "500",         "--write-ms",     "1000",
-      "--drain-s",  "2",     "--retain-s",        "1",           "--store-s",      "1",
-      "--store-mb", "16",    "--grammar-cache",   "16M"};
+  std::vector<std::string> c = {o.weir,
+                                "serve",
+                                "--listen",
+                                "127.0.0.1:0",
+                                "--handshake-ms",
+                                "1000",
+                                "--auth-ms",
+                                "1000",
+                                "--detach-grace-ms",
+                                "500",
+                                "--write-ms",
+                                "1000",
+                                "--drain-s",
+                                "2",
+                                "--retain-s",
+                                "1",
+                                "--store-s",
+                                "1",
+                                "--store-mb",
+                                "16",
+                                "--grammar-cache",
+                                "16M",
+                                "--on-demand",
+                                "--stay-s",
+                                "1",
+                                "--load-wait-s",
+                                "2",
+                                "--swap-wait-s",
+                                "1",
+                                "--sleep-mb",
+                                "64"};
   const std::vector<std::string> device =
       o.model == "sim" ? std::vector<std::string>{"--device", "sim:rate=2000"}
                        : std::vector<std::string>{"--model", o.model, "--device", "cpu", "--threads", "1"};
@@ -79,7 +105,7 @@ std::unique_ptr<server> server::start(const options& o, std::string& fault) {
     s->key_file_ = write_keys(s->target_);
   }
   if (o.model == "sim") {
-    s->target_.guest_source = "sim:rate=2000";
+    s->target_.guest_source = "sim:rate=2000,mb=30,sleep=20/20";
   } else {
     s->target_.model = "rill";
   }
