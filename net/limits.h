@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "core/grammar/schema/json_tree.h"
+#include "core/job.h"
 #include "net/access/api_keys.h"
 
 namespace weir::actors::fleet {
