@@ -116,13 +116,15 @@ void intake::publish_board() {
 // for these.
 void intake::publish_landmarks() {
   std::map<std::uint64_t, told_landmarks> there;
-  for (const auto& h : doors_.hosts)
-    for (const auto& e : h->published().look()->engines)
-      if (e.landmarks) {
-        const auto id = static_cast<std::uint64_t>(e.engine);
-        auto& told = there[id] = std::move(told_[id]);
-        tell_landmarks(id, told, e.landmarks);
-      }
+  for (const auto& h : doors_.hosts) {
+    const auto now = h->published().look();
+    for (const auto& e : now->engines) {
+      if (!e.landmarks) continue;
+      const auto id = static_cast<std::uint64_t>(e.engine);
+      auto& told = there[id] = std::move(told_[id]);
+      tell_landmarks(id, told, e.landmarks);
+    }
+  }
   told_ = std::move(there);
 }
 
