@@ -38,7 +38,8 @@ std::shared_ptr<const known_bearers::table> known_bearers::look() const {
 
 known_bearers::difference known_bearers::replace(std::span<const api_key> keys, core::time_point now) {
   std::map<key_hash, std::shared_ptr<known_key>> left;  // current keys that no line has named so far
-  for (const auto& key : look()->keys) left.emplace(key->hash, key);
+  const auto before = look();
+  for (const auto& key : before->keys) left.emplace(key->hash, key);
   const auto next = std::make_shared<table>();
   difference d;
   for (const auto& k : keys) {
