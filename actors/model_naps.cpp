@@ -114,10 +114,7 @@ asio::awaitable<void> model_naps::break_down(self_type& self, entry& e, const co
   e.served = nullptr;
   e.sleeper = nullptr;
   e.level.reset();
-  co_await close_places(self, e, *was);
-  p_.memory.release(e.memory);
-  e.asleep_bytes = 0;
-  e.devices.clear();
+  co_await give_all_back(self, e, *was);
   e.state = model_state::failed;
   e.reason = why.message;
   e.failed_at = p_.time.now();
@@ -174,10 +171,7 @@ asio::awaitable<void> model_naps::drop_to_disk(self_type& self, entry& e) {
   e.served = nullptr;
   e.sleeper = std::move(texts);
   e.level = sleep_level::disk;
-  co_await close_places(self, e, *was);
-  p_.memory.release(e.memory);
-  e.asleep_bytes = 0;
-  e.devices.clear();
+  co_await give_all_back(self, e, *was);
   e.progress.reset();
   e.reason.clear();
   e.state = model_state::asleep;

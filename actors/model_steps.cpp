@@ -337,17 +337,21 @@ asio::awaitable<bool> model_steps::drained(self_type& self, const std::vector<en
   co_return true;
 }
 
+asio::awaitable<void> model_steps::give_all_back(self_type& self, entry& e, const served_model& was) {
+  co_await close_places(self, e, was);
+  p_.memory.release(e.memory);
+  e.asleep_bytes = 0;
+  e.devices.clear();
+}
+
 asio::awaitable<void> model_steps::take_down(self_type& self, entry& e) {
   what_ = e.spec.name + " is being unloaded";
   const auto was = e.texts();
   e.served = nullptr;
   e.sleeper = nullptr;
   e.level.reset();
-  co_await close_places(self, e, *was);
-  p_.memory.release(e.memory);
-  e.asleep_bytes = 0;
+  co_await give_all_back(self, e, *was);
   e.state = model_state::absent;
-  e.devices.clear();
   e.progress.reset();
   publish();
 }

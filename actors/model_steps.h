@@ -152,6 +152,8 @@ class model_steps {
   void settle(entry& e, const memory_use& measured);
   static void add_place(served_model& m, const served_model& more);
   boost::asio::awaitable<void> close_places(self_type& self, entry& e, const served_model& m);
+  // Closes the places, and gives back all memory of the model, on its devices and of the host.
+  boost::asio::awaitable<void> give_all_back(self_type& self, entry& e, const served_model& was);
   // From now on the models take no jobs. `why`: what is done to them, for those that come too late.
   void begin_drain(const std::vector<entry*>& all, core::duration limit,
                    std::string_view why = "is being unloaded");

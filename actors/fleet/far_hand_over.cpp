@@ -8,7 +8,7 @@ namespace weir::actors::fleet {
 
 namespace {
 
-core::error another_gateway_has_it() {
+core::error resume_it_elsewhere() {
   return core::make_error(core::errc::handed_over,
                           "this gateway ends, and the response goes on: resume it at another gateway");
 }
@@ -43,7 +43,7 @@ void far_owner::look_after_hand_over() {
 // The worker hears no farewell, so that it keeps the job for another gateway. The stream's readers are told.
 void far_owner::leave_to_run(const job_ptr& j) {
   j->where.reset();
-  fail(j, another_gateway_has_it());
+  fail(j, resume_it_elsewhere());
 }
 
 }  // namespace weir::actors::fleet
