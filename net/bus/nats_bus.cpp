@@ -193,9 +193,11 @@ using shared_box = std::shared_ptr<shared>;
 
 shared& of(void* box) { return **static_cast<shared_box*>(box); }
 
-std::string last_words_of(natsConnection* nc) {
+// Why a connection was closed. Only for a closed connection: cnats gives a pointer to text that its reader
+// writes to while the connection is open.
+std::string last_words_of(natsConnection* closed) {
   const char* text = nullptr;
-  natsConnection_GetLastError(nc, &text);
+  natsConnection_GetLastError(closed, &text);
   return core::one_line(text && *text ? text : "no reason is known");
 }
 
@@ -212,8 +214,8 @@ void on_closed(natsConnection* nc, void* box) {
   of(box).become(link::closed, nc);
   delete static_cast<shared_box*>(box);  // cnats calls this last
 }
-void on_trouble(natsConnection* nc, natsSubscription*, natsStatus s, void* box) {
-  of(box).say(fmt::format("NATS: {}: {}", natsStatus_GetText(s), last_words_of(nc)));
+void on_trouble(natsConnection*, natsSubscription*, natsStatus s, void* box) {
+  of(box).say(fmt::format("NATS: {}", core::one_line(nats_reason(s))));  // of this thread: cnats set it
 }
 void on_answer(natsConnection*, natsSubscription*, natsMsg* m, void* box) {
   of(box).take_answer(m);
