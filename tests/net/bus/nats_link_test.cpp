@@ -76,11 +76,12 @@ TEST_CASE("nats: while a server hangs, publish refuses what is too much, and not
   const auto b = hall.join(server.url());
   hall.settle(*b);
   server.stop_running();
-  const std::string bytes(64 << 10, 'x');
+  const std::string bytes(512 << 10, 'x');
   std::size_t taken = 0;
   while (b->publish("a", bytes)) ++taken;
-  // 64 MiB wait in the bus; what the system's buffers of the socket take comes on top.
-  CHECK(taken >= (60u << 20) / bytes.size());
+  // 64 MiB wait in the bus; what the system's buffers of the socket take comes on top. Where this thread was
+  // held up for seconds, the link is down before so much was said.
+  if (b->state() == bus::link::up) CHECK(taken >= (60u << 20) / bytes.size());
   CHECK(taken <= (128u << 20) / bytes.size());
   CHECK(hall.ask(*b, "a", bytes).how == how::not_sent);
   server.run_on();

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""What a fleet costs beside one server: delays, processor time, and the pause when a worker is killed.
+
+  tests/bench/net/fleet.py BUILD [--streams 64] [--rate 50] [--seconds 8] [--rounds 5] [--kills 10]
+                           [--delay-ms 0] [--loss 0]
+
+Each round loads `weir serve` and then a fleet (a server of NATS, a gateway and a worker) with the same streams
+of the simulated device, in an order that alternates. Then a gateway and two workers have one of the workers
+killed, --kills times. With --delay-ms the gateway reaches NATS through a relay of this program that holds
+every piece back for so long, and that holds --loss of a hundred pieces back for 200 ms more: the time after
+which TCP sends a lost segment again. Prints one line of JSON a kind of figure; docs/fleet.md explains them.
+"""
+import argparse, json, os, random, signal, socket, statistics, subprocess, tempfile, threading, time
+
+p = argparse.ArgumentParser()
+p.add_argument("build")
+p.add_argument("--streams", type=int, default=64)
+p.add_argument("--rate", type=float, default=50)
+p.add_argument("--seconds", type=float, default=8)
+p.add_argument("--rounds", type=int, default=5)
+p.add_argument("--kills", type=int, default=10)
+p.add_argument("--delay-ms", type=float, default=0)
+p.add_argument("--loss", type=float, default=0)
+a = p.parse_args()
+
+weir = os.path.join(a.build, "weir")
+sim = f"sim=sim:rate={a.rate},prefill=100000000"
+engine = ["--device", sim.partition("=")[2], "--max-batch", "1024", "--kv-tokens", "30000000"]
+resend_s = 0.2
+ramp_s = 0.5
+endless = int(a.rate * (a.seconds + 60))  # tokens of an answer that outlives its round
+
+
+def start(words):
+    """A process of weir from its line «ready» on, and the address or name that the line has."""
+    child = subprocess.Popen([weir] + words + ["--log-level", "error"], stdout=subprocess.PIPE, text=True)
+    for line in child.stdout:
+        if "ready" in line:
+            return child, line.split()[-1] if words[0] == "worker" else line.split()[2]
+    raise SystemExit(f"weir {words[0]} ended with {child.wait()}")
+
+
+def nats():
+    folder = tempfile.mkdtemp(prefix="weir-fleet-")
+    child = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", folder],
+                             stderr=subprocess.DEVNULL)
+    file = os.path.join(folder, f"nats-server_{child.pid}.ports")
+    while not (os.path.exists(file) and os.path.getsize(file)):
+        time.sleep(0.01)
+    time.sleep(0.1)
+    return child, int(json.load(open(file))["nats"][0].rsplit(":", 1)[1])
+
+
+class Relay:
+    """TCP to 127.0.0.1:port, each piece later by the delay, some by the time of a repeated segment more."""
+
+    def __init__(self, port):
+        self.to = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.create_connection(("127.0.0.1", self.to))
+            for one, other in ((client, server), (server, client)):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, one, other):
+        pieces, more = [], threading.Condition()
+
+        def send():
+            while True:
+                with more:
+                    while not pieces:
+                        more.wait()
+                    at, piece = pieces.pop(0)
+                time.sleep(max(0.0, at - time.monotonic()))
+                if not piece:
+                    return other.shutdown(socket.SHUT_WR)
+                try:
+                    other.sendall(piece)
+                except OSError:
+                    return
+
+        threading.Thread(target=send, daemon=True).start()
+        last = 0.0
+        while True:
+            try:
+                piece = one.recv(65536)
+            except OSError:
+                piece = b""
+            lost = random.random() * 100 < a.loss
+            last = max(last, time.monotonic() + a.delay_ms / 1000 + (resend_s if lost else 0))
+            with more:
+                pieces.append((last, piece))
+                more.notify()
+            if not piece:
+                return
+
+
+def threads_cpu_s(pid):
+    """Of each thread, by name and to the nanosecond."""
+    out = {}
+    for t in os.listdir(f"/proc/{pid}/task"):
+        name = open(f"/proc/{pid}/task/{t}/comm").read().strip()
+        out[name] = out.get(name, 0) + int(open(f"/proc/{pid}/task/{t}/schedstat").read().split()[0]) / 1e9
+    return out
+
+
+def cpu_s(pid):
+    return sum(threads_cpu_s(pid).values())
+
+
+def load(url, streams, seconds, tokens, ramp_s=ramp_s):
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        subprocess.run([weir, "load", "--url", url.replace("http", "ws"), "--streams", str(streams),
+                        "--duration", str(seconds), "--warmup", str(ramp_s), "--ramp", str(ramp_s),
+                        "--prompt-tokens", "4", "--max-tokens", str(tokens), "--json", out.name],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        f = json.load(open(out.name))["figures"]
+        if f["errors"] or f["refused"]:
+            raise SystemExit(f"{f['errors']} errors, {f['refused']} refused")
+        return f
+
+
+def measured(url, watched):
+    """The figures of one load, and the processor time of the watched processes in it."""
+    before = {name: threads_cpu_s(pid) for name, pid in watched.items()}
+    f = load(url, a.streams, a.seconds, endless)
+    spent = {name: {t: s - before[name].get(t, 0) for t, s in threads_cpu_s(pid).items()}
+             for name, pid in watched.items()}
+    f["first_ms"] = load(url, 1, 2, 1, 0)["ttft_ms"]["p50"]
+    return f, spent
+
+
+def owner_s(spent):
+    return sum(s for t, s in spent.items() if t.startswith("weir-sim") or t.startswith("weir-gpu"))
+
+
+def beside_one_server():
+    rounds = []
+    broker, port = nats()
+    relay = Relay(port) if a.delay_ms or a.loss else None
+    worker, _ = start(["worker", "--join", f"nats://127.0.0.1:{port}", *engine])
+    gateway, far = start(["gateway", "--join", f"nats://127.0.0.1:{relay.port if relay else port}",
+                          "--model", sim, "--listen", "127.0.0.1:0"])
+    server, near = start(["serve", *engine, "--listen", "127.0.0.1:0", "--queue", "1024"])
+    time.sleep(2)
+    try:
+        for i in range(a.rounds):
+            both = [("serve", near, {"serve": server.pid}),
+                    ("fleet", far, {"gateway": gateway.pid, "worker": worker.pid, "nats": broker.pid})]
+            got = {name: measured(url, watched) for name, url, watched in (both if i % 2 else both[::-1])}
+            (one, one_s), (many, many_s) = got["serve"], got["fleet"]
+            steps = a.rate * (a.seconds + ramp_s)
+            rounds.append({
+                "added_p50_ms": many["added_jitter_ms"]["p50"] - one["added_jitter_ms"]["p50"],
+                "added_p99_ms": many["added_jitter_ms"]["p99"] - one["added_jitter_ms"]["p99"],
+                "first_token_p50_ms": many["first_ms"] - one["first_ms"],
+                "frames_a_cpu_s_serve": one["frames"] / sum(one_s["serve"].values()),
+                "frames_a_cpu_s_gateway": many["frames"] / sum(many_s["gateway"].values()),
+                "owner_us_a_step_serve": owner_s(one_s["serve"]) / steps * 1e6,
+                "owner_us_a_step_worker": owner_s(many_s["worker"]) / steps * 1e6,
+                "sender_share_of_a_core": many_s["worker"].get("weir-bus-send", 0) / (a.seconds + ramp_s),
+                "nats_us_a_step": sum(many_s["nats"].values()) / steps * 1e6,
+            })
+    finally:
+        for child in (server, gateway, worker, broker):
+            child.terminate()
+            child.wait()
+    return {k: round(statistics.median(r[k] for r in rounds), 4) for k in rounds[0]}
+
+
+def killed():
+    """The longest gap of each stream whose worker is killed with -9, and what was lost."""
+    broker, port = nats()
+    join = ["--join", f"nats://127.0.0.1:{port}"]
+    gateway, url = start(["gateway", *join, "--model", sim, "--listen", "127.0.0.1:0"])
+    keeper, _ = start(["worker", *join, *engine])
+    out = []
+    try:
+        for _ in range(a.kills):
+            victim, _ = start(["worker", *join, *engine])
+            time.sleep(1)
+            timer = threading.Timer(5, lambda: (victim.send_signal(signal.SIGKILL), victim.wait()))
+            timer.start()
+            f = load(url, a.streams, 8, endless)
+            timer.join()
+            out.append(f)
+            time.sleep(1)
+    finally:
+        for child in (gateway, keeper, broker):
+            child.terminate()
+            child.wait()
+    moved = sorted(f["gap_max_ms"]["max"] for f in out)
+    return {"kills": a.kills, "longest_gap_p50_ms": moved[len(moved) // 2], "longest_gap_ms": moved[-1],
+            **{k: sum(f[k] for f in out) for k in ("gaps", "repeats")}}
+
+
+print(json.dumps({"kind": "beside one server", "streams": a.streams, "rate": a.rate, "rounds": a.rounds,
+                  "delay_ms": a.delay_ms, "loss_percent": a.loss, **beside_one_server()}), flush=True)
+if a.kills:
+    print(json.dumps({"kind": "a worker is killed", **killed()}), flush=True)
