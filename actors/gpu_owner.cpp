@@ -459,6 +459,9 @@ class owner {
     auto& [engine, weights, config, served, place] = **m.what;
     place->engine = next_engine_id();
     place->port = std::make_shared<mailbox_port>(self_, place->engine);
+    if (options_->lists_landmarks)
+      place->known = std::make_shared<known_prefixes>(std::string(served->info.kv_type),
+                                                      std::make_shared<std::atomic<std::uint64_t>>(0));
     served->constraints =
         std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting(),
                                            options_->grammar_time, shared_.constraints);

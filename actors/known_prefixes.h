@@ -1,5 +1,5 @@
-// known_prefixes.h — what is known of the prefix cache of an engine in another process, for the choice of the
-// place of a job.
+// known_prefixes.h — what a fleet knows of the prefix cache of an engine, for the choice of the place of a
+// job.
 //
 // Thread safety: any thread.
 #pragma once

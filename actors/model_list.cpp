@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "core/insist.h"
 #include "core/shortened.h"
@@ -39,6 +40,14 @@ core::error no_such(const model_list::snapshot& all, std::string_view name) {
   return e;
 }
 
+// The places of another process behind those of this one.
+model_list::model_ptr with_places_of(const served_model& own, const served_model& far) {
+  auto both = std::make_shared<served_model>(own);
+  both->places.insert(both->places.end(), far.places.begin(), far.places.end());
+  both->context = std::max(own.context, far.context);
+  return both;
+}
+
 }  // namespace
 
 const char* name(model_state s) noexcept {
@@ -64,10 +73,15 @@ void model_list::publish_both() {
   snapshot next = own_;
   next.version = now_->version + 1;
   for (const known_model& m : far_) {
-    if (std::ranges::any_of(own_.known, [&](const auto& own) { return own.spec.name == m.spec.name; }))
-      continue;
-    next.known.push_back(m);
-    if (m.served) next.served.push_back(m.served);
+    const auto own =
+        std::ranges::find_if(next.known, [&](const known_model& x) { return x.spec.name == m.spec.name; });
+    if (own == next.known.end()) {
+      next.known.push_back(m);
+      if (m.served) next.served.push_back(m.served);
+    } else if (own->served && m.served) {
+      auto both = with_places_of(*own->served, *m.served);
+      std::ranges::replace(next.served, std::exchange(own->served, both), both);
+    }
   }
   now_ = std::make_shared<snapshot>(std::move(next));
   std::erase_if(followers_, [](const auto& f) { return f.expired(); });

@@ -2,7 +2,8 @@
 //
 // The model registry (model_registry.h) alone writes: it replaces the whole list at each change, so a reader
 // never waits for a load. In a gateway of a fleet, the fleet view (fleet/fleet_view.h) alone writes the
-// models that run in other processes. Of two models of one name, the registry's is the one that is found.
+// models that run in other processes. Of two models of one name, the registry's is the one that is found;
+// while it is served, its places are those of both.
 //
 // Thread safety: publish() and set_started() from one thread at a time, and publish_far() from one;
 // everything else from any thread.

@@ -52,7 +52,8 @@ struct model_place {
   std::uint64_t kv_tokens = 0;                   // that its page pool holds
   std::unique_ptr<admission_control> admission;  // never null
   std::shared_ptr<engine_port> port;             // never null once it is served
-  std::shared_ptr<known_prefixes> known;         // of a place in another process; null: of another one
+  // What is known of its prefix cache; null where places are not chosen by prefixes.
+  std::shared_ptr<known_prefixes> known;
 };
 
 }  // namespace weir::actors

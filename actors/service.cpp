@@ -388,8 +388,9 @@ std::vector<model_figures> service::figures() const {
         f.engine += e.counts;
         f.measures += e.measures;
       }
-      add_to(f.memory, place->device,
-             known.served ? place->memory : asleep_part(place->memory, place->device));
+      if (!place->far || known.far)
+        add_to(f.memory, place->device,
+               known.served ? place->memory : asleep_part(place->memory, place->device));
     }
     f.ended = m->ended->look();
     f.predicted_wait =
@@ -409,7 +410,8 @@ std::vector<device_memory> service::devices() const {
   for (const auto& m : all->known) {
     if (!m.texts()) continue;
     for (const auto& place : m.texts()->places)
-      add_to(out, place->device, m.served ? place->memory : asleep_part(place->memory, place->device));
+      if (!place->far || m.far)
+        add_to(out, place->device, m.served ? place->memory : asleep_part(place->memory, place->device));
   }
   return out;
 }

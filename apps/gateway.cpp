@@ -71,7 +71,7 @@ core::result<actors::service_options> service_of(const gateway_command& o,
 
 int run(gateway_command& o) {
   if (const auto ok = check(o); !ok) return fail(ok.error());
-  gateway_part part;
+  fleet_part part;
   auto service = service_of(o, part.models);
   if (!service) return fail(service.error());
   o.server.no_admin = true;  // orders for models are for those who run them

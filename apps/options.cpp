@@ -65,6 +65,7 @@ struct adder {
 void add_settings(CLI::App& app, core::engine_settings& s) { core::visit_settings(s, adder{app}); }
 void add_settings(CLI::App& app, core::server_settings& s) { core::visit_settings(s, adder{app}); }
 void add_settings(CLI::App& app, core::join_settings& s) { core::visit_settings(s, adder{app}); }
+void add_settings(CLI::App& app, core::member_settings& s) { core::visit_settings(s, adder{app}); }
 void add_settings(CLI::App& app, core::worker_settings& s) { core::visit_settings(s, adder{app}); }
 void add_settings(CLI::App& app, core::gateway_settings& s) { core::visit_settings(s, adder{app}); }
 

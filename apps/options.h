@@ -16,6 +16,7 @@ namespace weir::apps {
 void add_settings(CLI::App& app, core::engine_settings& s);
 void add_settings(CLI::App& app, core::server_settings& s);
 void add_settings(CLI::App& app, core::join_settings& s);
+void add_settings(CLI::App& app, core::member_settings& s);
 void add_settings(CLI::App& app, core::worker_settings& s);
 void add_settings(CLI::App& app, core::gateway_settings& s);
 

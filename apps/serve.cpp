@@ -1,9 +1,12 @@
 #include <CLI/CLI.hpp>
 
 #include <iostream>
+#include <optional>
+#include <utility>
 
 #include "apps/commands.h"
 #include "apps/engine_options.h"
+#include "apps/join.h"
 #include "apps/options.h"
 #include "apps/plan.h"
 #include "apps/progress.h"
@@ -16,8 +19,32 @@ namespace {
 struct serve_options {
   core::engine_settings engine;
   core::server_settings server;
+  core::member_settings fleet;
   bool print_config = false;
 };
+
+// The part in the fleet of --join: this process has streams and engines. Nullopt: it is alone.
+core::result<std::optional<fleet_part>> fleet_of(const core::member_settings& s) {
+  if (s.join.empty()) {
+    for (const auto& [name, value] :
+         {std::pair("join-ca", &s.join_ca), std::pair("join-cert", &s.join_cert),
+          std::pair("join-key", &s.join_key), std::pair("join-nkey", &s.join_nkey)})
+      if (!value->empty()) return core::bad_param(name, "--{} is for --join, which is missing", name);
+    return std::optional<fleet_part>();
+  }
+  fleet_part part;
+  auto bus = join(s, "weir serve");
+  if (!bus) return bus.error();
+  part.bus = std::move(*bus);
+  part.options.cell = s.cell;
+  part.options.dead_after = s.dead_after;
+  part.options.moves = s.moves;
+  auto& worker = part.worker.emplace();
+  worker.cell = s.cell;
+  worker.build = WEIR_VERSION;
+  worker.adopt_grace = s.adopt_grace;
+  return std::optional(std::move(part));
+}
 
 int run(const serve_options& o) {
   std::string why_cpu;
@@ -32,8 +59,11 @@ int run(const serve_options& o) {
                          set_shares(*service, o.server.share), set_limits(*service, o.server.limit),
                          set_demand(*service, o.server, !o.server.models_dir.empty())})
     if (!ok) return fail(ok.error());
+  auto fleet = fleet_of(o.fleet);
+  if (!fleet) return fail(fleet.error());
+  service->owner.lists_landmarks = fleet->has_value();
   if (const auto ok = plan_before_load(*service); !ok) return fail(ok.error());
-  return serve_until_signal(o.server, std::move(*service), std::move(*parts));
+  return serve_until_signal(o.server, std::move(*service), std::move(*parts), std::move(*fleet));
 }
 
 }  // namespace
@@ -45,6 +75,7 @@ command add_serve(CLI::App& app) {
       ->configurable(false);
   add_settings(app, o->engine);
   add_settings(app, o->server);
+  add_settings(app, o->fleet);
   add_common(app);
   return [o, &app]() -> int {
     if (!o->print_config) return run(*o);

@@ -67,9 +67,9 @@ constexpr std::chrono::milliseconds hand_over_within{1000};
 class serving {
  public:
   serving(const core::server_settings& o, actors::service_options s, net::server_options n,
-          net::key_file keys, std::optional<gateway_part> gateway)
+          net::key_file keys, std::optional<fleet_part> fleet)
       : devices_(s.devices),
-        gateway_(std::move(gateway)),
+        fleet_(std::move(fleet)),
         far_options_(s.owner),
         shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
@@ -98,12 +98,12 @@ class serving {
  private:
   // A gateway shows its fleet once it has joined.
   net::server_options with_fleet(net::server_options n) {
-    if (gateway_)
+    if (fleet_)
       n.fleet = [this]() -> std::shared_ptr<const actors::fleet::fleet_figures> {
         auto* const far = joined_.load();
         return far ? std::make_shared<actors::fleet::fleet_figures>(far->figures()) : nullptr;
       };
-    if (gateway_ && gateway_->demo)
+    if (fleet_ && fleet_->demo)
       n.kill_worker_of = [this](const core::job_id& id) {
         if (auto* const far = joined_.load()) far->kill_worker_of(id);
       };
@@ -115,11 +115,11 @@ class serving {
       exit_ = fail(r.error());
       return io_.stop();
     }
-    if (const auto ok = gateway_ ? join_fleet() : core::result<>(); !ok) {
+    if (const auto ok = fleet_ ? join_fleet() : core::result<>(); !ok) {
       exit_ = fail(ok.error());
       return io_.stop();
     }
-    if (!gateway_) show_memory(service_.stats().memory);
+    if (!runs_elsewhere()) show_memory(service_.stats().memory);
     const auto for_clients =
         clients_limit(process_limit(settings_.max_memory), net::resident_bytes(), settings_.max_memory != 0);
     if (!for_clients) {
@@ -139,38 +139,62 @@ class serving {
     const auto models = service_.models();
     std::string names;
     const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ",") + name; };
-    for (const auto& spec : gateway_ ? gateway_->models : std::vector<actors::model_spec>()) add(spec.name);
+    for (const auto& spec : runs_elsewhere() ? fleet_->models : std::vector<actors::model_spec>())
+      add(spec.name);
     for (const auto& m : models) {
-      if (!gateway_) add(m.name);
+      if (!runs_elsewhere()) add(m.name);
       for (const auto& note : m.notes) spdlog::info("{}: {}", m.name, core::one_line(note));
       if (!m.no_messages.empty()) spdlog::warn("{}: {}", m.name, m.no_messages);
     }
     std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(),
-                server_.port(), names.c_str(), gateway_ ? "fleet" : models.front().device.c_str());
+                server_.port(), names.c_str(), runs_elsewhere() ? "fleet" : models.front().device.c_str());
     std::fflush(stdout);
   }
 
-  // The models of workers become models of the service.
+  // Whether the service loads no model, and those of workers are its models.
+  bool runs_elsewhere() const noexcept { return fleet_ && !fleet_->worker; }
+
   core::result<> join_fleet() {
-    const auto doors = service_.doors();
-    std::vector<actors::fleet::far_model> models;
-    for (const auto& spec : gateway_->models) {
-      auto m = actors::fleet::open_far_model(spec, far_options_, doors.lasting, doors.compiled);
-      if (!m) return m.error();
-      models.push_back(std::move(*m));
-    }
-    bus_ = std::move(gateway_->bus);
+    auto models = runs_elsewhere() ? models_of_workers() : core::result<far_models>(own_models());
+    if (!models) return models.error();
+    bus_ = std::move(fleet_->bus);
     bus_->watch(io_.get_executor(), [this](actors::bus::link now) {
       if (now == actors::bus::link::closed) lost_fleet();
     });
-    far_.emplace(*bus_, service_, clock_, std::move(models), gateway_->options);
+    if (fleet_->worker) {
+      worker_.emplace(*bus_, service_, clock_, *fleet_->worker);
+      if (const auto begun = worker_->start(); !begun) return begun;
+      fleet_->options.own_worker = worker_->name();
+    }
+    far_.emplace(*bus_, service_, clock_, std::move(*models), fleet_->options);
     const auto begun = far_->start();
     if (begun) joined_ = &*far_;
     return begun;
   }
+  using far_models = std::vector<actors::fleet::far_model>;
+  core::result<far_models> models_of_workers() const {
+    const auto doors = service_.doors();
+    far_models out;
+    for (const auto& spec : fleet_->models) {
+      auto m = actors::fleet::open_far_model(spec, far_options_, doors.lasting, doors.compiled);
+      if (!m) return m.error();
+      out.push_back(std::move(*m));
+    }
+    return out;
+  }
+  // Workers that have the same models run jobs of these.
+  far_models own_models() const {
+    far_models out;
+    const auto all = service_.doors().list.models();
+    for (const auto& m : *all) out.push_back(actors::fleet::far_copy(*m));
+    return out;
+  }
+  // A server with models of its own goes on with these.
   void lost_fleet() {
-    exit_ =
-        fail(core::make_error(core::errc::unavailable, "the servers of --join no longer take this process"));
+    const auto why =
+        core::make_error(core::errc::unavailable, "the servers of --join no longer take this process");
+    if (!runs_elsewhere()) return spdlog::error("{}; it goes on alone", why.message);
+    exit_ = fail(why);
     io_.stop();
   }
 
@@ -247,13 +271,19 @@ class serving {
     }
     spdlog::info("draining: no new jobs; running ones have {} s", settings_.drain.count());
     wait_for_signal();
-    server_.drain([this] { io_.stop(); });
+    server_.drain([this] { one_is_drained(); });
+    if (worker_) worker_->drain(settings_.drain, io_.get_executor(), [this] { one_is_drained(); });
     timer_.expires_after(settings_.drain);
     timer_.async_wait([this](boost::system::error_code ec) {
       if (ec) return;
       spdlog::warn("jobs still run after {} s: stopping", settings_.drain.count());
       cut_short();
     });
+  }
+
+  // The server has no job left, or its worker's jobs of other gateways are gone.
+  void one_is_drained() {
+    if (++drained_ == (worker_ ? 2 : 1)) io_.stop();
   }
 
   // A gateway leaves what other gateways can go on with to its workers.
@@ -281,7 +311,7 @@ class serving {
   };
   const std::vector<std::string> devices_;
   std::vector<watched> watched_;
-  std::optional<gateway_part> gateway_;
+  std::optional<fleet_part> fleet_;
   const actors::owner_options far_options_;
   actors::system_time clock_;
   boost::asio::io_context io_{1};
@@ -289,6 +319,7 @@ class serving {
   actors::service service_;
   // Answers to the gateway's questions are posted to a thread that lives as long as the service.
   std::unique_ptr<actors::bus> bus_;
+  std::optional<actors::fleet::worker_side> worker_;
   std::optional<actors::fleet::gateway_side> far_;
   std::atomic<actors::fleet::gateway_side*> joined_{nullptr};  // far_, once it has begun
   net::server server_;
@@ -299,6 +330,7 @@ class serving {
   net::memory_returner returner_;
   const core::server_settings& settings_;
   bool draining_ = false;
+  int drained_ = 0;  // of the server and its worker
   int exit_ = exit_code::done;
 };
 
@@ -345,9 +377,9 @@ core::result<> set_server_settings(actors::service_options& o, const core::serve
 }
 
 int serve_until_signal(const core::server_settings& s, actors::service_options service, server_parts parts,
-                       std::optional<gateway_part> gateway) {
+                       std::optional<fleet_part> fleet) {
   return serving(s, std::move(service), std::move(parts.options), std::move(parts.key_source),
-                 std::move(gateway))
+                 std::move(fleet))
       .run();
 }
 

@@ -9,6 +9,7 @@
 
 #include "actors/bus.h"
 #include "actors/fleet/gateway_side.h"
+#include "actors/fleet/worker_side.h"
 #include "actors/service.h"
 #include "core/config.h"
 #include "core/error.h"
@@ -28,18 +29,20 @@ core::result<server_parts> server_parts_of(const core::server_settings& s);
 // Sets what a service has of the server's settings, and where its incidents are logged. Error: the presets.
 core::result<> set_server_settings(actors::service_options& o, const core::server_settings& s);
 
-// A gateway's part of a fleet: the models of workers. Its service loads none.
-struct gateway_part {
+// The server's part in a fleet.
+struct fleet_part {
   std::unique_ptr<actors::bus> bus;  // never null
-  std::vector<actors::model_spec> models;
+  std::vector<actors::model_spec> models;  // of workers, where the service loads none; else empty
   actors::fleet::gateway_options options;
+  // Set where the service loads models: these run jobs of other gateways, and those of workers run its own.
+  std::optional<actors::fleet::worker_options> worker;
   bool demo = false;  // a reader may kill the worker of an answer
 };
 
 // Listens, loads the models, prints that it is ready, serves until a signal, drains, stops. Returns the exit
 // code.
 int serve_until_signal(const core::server_settings& s, actors::service_options service, server_parts parts,
-                       std::optional<gateway_part> gateway = {});
+                       std::optional<fleet_part> fleet = {});
 
 // Prints the error's message to standard error. Returns its exit code.
 int fail(const core::error& e);

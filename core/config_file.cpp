@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/join_config.h"
+
 namespace weir::core {
 namespace {
 
@@ -88,9 +90,11 @@ std::string config_file_of(const given_values& given) {
   config_text file(given);
   engine_settings engine;
   server_settings server;
+  member_settings fleet;
   log_settings log;
   visit_settings(engine, file);
   visit_settings(server, file);
+  visit_settings(fleet, file);
   visit_settings(log, file);
   return file.text();
 }

@@ -27,6 +27,13 @@ struct worker_settings : join_settings {
   bool demo = false;
 };
 
+// `weir serve`, beside the settings of its models and its server. Without `join` it is alone.
+struct member_settings : join_settings {
+  std::chrono::milliseconds dead_after{2000};
+  std::uint32_t moves = 3;
+  std::chrono::seconds adopt_grace{30};
+};
+
 // `weir gateway`, beside the settings of its server.
 struct gateway_settings : join_settings {
   std::vector<std::string> model, context;
@@ -63,6 +70,28 @@ void visit_settings(join_settings& s, V&& v) {
 }
 
 template <class V>
+void visit_adopt_grace(std::chrono::seconds& s, V&& v) {
+  v({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400}, s);
+}
+
+// When a gateway gives a worker up, and a job.
+template <class V>
+void visit_deaths(std::chrono::milliseconds& dead_after, std::uint32_t& moves, V&& v) {
+  v({"dead-after-ms", "silence after which a worker is given up and its jobs go on at others", "ms", 500,
+     600000},
+    dead_after);
+  v({"moves", "how often a job may lose its worker before it ends with an error", "times", 0, 100}, moves);
+}
+
+template <class V>
+void visit_settings(member_settings& s, V&& v) {
+  visit_settings(static_cast<join_settings&>(s), v);
+  const auto fleet = in_group("Fleet", v);
+  visit_deaths(s.dead_after, s.moves, fleet);
+  visit_adopt_grace(s.adopt_grace, fleet);
+}
+
+template <class V>
 void visit_settings(worker_settings& s, V&& v) {
   visit_settings(static_cast<join_settings&>(s), v);
   visit_settings(s.queue, v);
@@ -75,8 +104,7 @@ void visit_settings(worker_settings& s, V&& v) {
   fleet(
       {"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
       s.drain);
-  fleet({"adopt-grace-s", "how long the jobs of a gateway that is gone run on", "s", 0, 86400},
-        s.adopt_grace);
+  visit_adopt_grace(s.adopt_grace, fleet);
   fleet({"demo",
          "a demonstration: this process kills itself where a reader at a gateway with --demo wants to see an "
          "answer go on; on this machine alone",
@@ -88,11 +116,7 @@ template <class V>
 void visit_settings(gateway_settings& s, V&& v) {
   visit_settings(static_cast<join_settings&>(s), v);
   const auto fleet = in_group("Fleet", v), models = in_group("Models", v);
-  fleet({"dead-after-ms", "silence after which a worker is given up and its jobs go on at others", "ms", 500,
-         600000},
-        s.dead_after);
-  fleet({"moves", "how often a job may lose its worker before it ends with an error", "times", 0, 100},
-        s.moves);
+  visit_deaths(s.dead_after, s.moves, fleet);
   fleet({"demo",
          "a demonstration: a button on the page kills the worker of the answer that runs, if that worker has "
          "--demo; on this machine alone",

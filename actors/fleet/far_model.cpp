@@ -22,6 +22,12 @@ core::result<far_model> open_far_model(const model_spec& spec, const owner_optio
   return far_model(std::move(*m));
 }
 
+far_model far_copy(const served_model& m) {
+  auto out = std::make_shared<served_model>(m);
+  out->places.clear();
+  return out;
+}
+
 // The length of a token goes in too: "a", "bc" and "ab", "c" are different.
 std::uint64_t digest_of(const served_model& m) {
   XXH3_state_t state;

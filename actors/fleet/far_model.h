@@ -26,6 +26,10 @@ core::result<far_model> open_far_model(const model_spec& spec, const owner_optio
                                        std::shared_ptr<const core::clock> time,
                                        std::shared_ptr<core::grammar::constraint_cache> constraints);
 
+// The same for a model that the service has: it runs in other processes, too. The copy shares everything but
+// places.
+far_model far_copy(const served_model& m);
+
 // Equal for models that have the same tokens, stop ids and architecture, so that a job of one can run in the
 // other. Takes some milliseconds.
 std::uint64_t digest_of(const served_model& m);

@@ -129,8 +129,19 @@ std::shared_ptr<const model_place> fleet_view::make_place(const wire::board_mode
   p->kv_tokens = m.kv_tokens;
   p->admission = std::make_unique<admission_control>(m.batch, limits_of(m));
   p->port = make_port_(where);
-  p->known = std::make_shared<known_prefixes>(m.kv_type, promised_);
+  p->known = prefixes_of(m, where);
   return p;
+}
+
+// The service's own place of an engine of this process learns what is known of its prefixes.
+std::shared_ptr<known_prefixes> fleet_view::prefixes_of(const wire::board_model& m, const far_engine& where) {
+  if (where.worker == options_.own_worker) {
+    const auto all = list_.models();
+    for (const auto& model : *all)
+      for (const auto& p : model->places)
+        if (!p->far && static_cast<std::uint64_t>(p->engine) == where.engine && p->known) return p->known;
+  }
+  return std::make_shared<known_prefixes>(m.kv_type, promised_);
 }
 
 void fleet_view::move_admission(const worker& w) {
@@ -226,7 +237,7 @@ void fleet_view::publish() {
     served->context = 0;
     for (const auto& [name, w] : workers_)
       for (const auto& p : w.places)
-        if (p.where.model == m->name) {
+        if (p.where.model == m->name && name != options_.own_worker) {
           served->places.push_back(p.seen);
           served->context = std::max(served->context, p.seen->context);
           k.devices.push_back(p.seen->device);

@@ -3,7 +3,9 @@
 //
 // Each engine of a living worker that runs a model which the gateway knows is a place of that model. The view
 // alone publishes these models in the service's list. A board moves the admission of its places: how fast
-// they are, and which jobs they have beside this gateway's.
+// they are, and which jobs they have beside this gateway's. The worker of this process is one of the workers:
+// jobs that have to move may go there. As a place of the service it is not published, since its engines are
+// places already.
 //
 // Thread safety: its gateway's executor.
 #pragma once
@@ -78,6 +80,7 @@ class fleet_view {
   };
   std::shared_ptr<const model_place> make_place(const core::fleet::board_model& m, const far_engine& where,
                                                 std::size_t ordinal);
+  std::shared_ptr<known_prefixes> prefixes_of(const core::fleet::board_model& m, const far_engine& where);
   bool forget_one_without_models();
   bool take_places(worker& w);
   void move_admission(const worker& w);

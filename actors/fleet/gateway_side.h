@@ -5,7 +5,9 @@
 //   actors::fleet::gateway_side side(bus, service, time, {*chat}, {.cell = "main"});
 //   if (auto begun = side.start(); !begun) …
 //
-// The service of a gateway loads no model itself: its service_options::models is empty.
+// A service that loads models itself may be a gateway as well: where workers have a model of the same name
+// and tokens, its jobs run in its own engines or there, wherever their first token is predicted sooner. With
+// a worker_side beside it (worker_side.h), its engines run jobs of other gateways, too.
 //
 // Thread safety: any thread. The destructor ends the jobs that are far away with the error `unavailable`, and
 // waits for its thread.
@@ -35,6 +37,7 @@ class side_thread;
 struct gateway_options {
   std::string cell = "main";  // core::fleet::is_cell_name()
   std::string name;           // core::fleet::is_name(); empty: drawn
+  std::string own_worker;     // of a service that is a worker, too: its name there. Its engines have places
   core::duration pulse_every = std::chrono::milliseconds(250);
   core::duration probe_after = std::chrono::milliseconds(400);    // without a board, a worker is asked
   core::duration dead_after = std::chrono::milliseconds(2000);    // without a board, it counts as dead

@@ -30,10 +30,18 @@ struct fleet_town {
     std::unique_ptr<actors::service> service;
     std::unique_ptr<fleet::gateway_side> side;
   };
+  // A process that is worker and gateway.
+  struct both {
+    std::unique_ptr<loop_net::endpoint> bus;
+    std::unique_ptr<actors::service> service;
+    std::unique_ptr<fleet::worker_side> worker;
+    std::unique_ptr<fleet::gateway_side> gateway;
+  };
 
   fleet_town(std::uint64_t seed, std::string sim = "rate=50", net_manners how = {})
       : here(seed), spec("sim:" + std::move(sim)), net(std::make_shared<loop_net>(here, how)) {}
   ~fleet_town() {
+    processes.clear();
     workers.clear();
     gateways.clear();
     here.run([] { return false; }, std::chrono::seconds(1));
@@ -94,6 +102,28 @@ struct fleet_town {
     return g;
   }
 
+  both& add_both() {
+    both& b = processes.emplace_back();
+    b.bus = net->join();
+    b.service = here.make_service(worker_service());
+    fleet::worker_options w;
+    w.where = here.get_executor();
+    w.name = name();
+    b.worker = std::make_unique<fleet::worker_side>(*b.bus, *b.service, here, std::move(w));
+    REQUIRE(b.worker->start().has_value());
+    std::vector<fleet::far_model> models;
+    const auto all = b.service->doors().list.models();
+    for (const auto& m : *all) models.push_back(fleet::far_copy(*m));
+    fleet::gateway_options g;
+    g.where = here.get_executor();
+    g.name = name();
+    g.own_worker = b.worker->name();
+    b.gateway =
+        std::make_unique<fleet::gateway_side>(*b.bus, *b.service, here, std::move(models), std::move(g));
+    REQUIRE(b.gateway->start().has_value());
+    return b;
+  }
+
   std::shared_ptr<job_stream> send(gateway& g, actors::request r) {
     all.push_back(g.service->submit(std::move(r), here.get_executor(), [] {}));
     return all.back();
@@ -120,6 +150,7 @@ struct fleet_town {
   std::vector<std::shared_ptr<job_stream>> all;
   std::deque<worker> workers;
   std::deque<gateway> gateways;
+  std::deque<both> processes;
 };
 
 }  // namespace weir::tests

@@ -5,6 +5,8 @@
 #include <map>
 #include <regex>
 
+#include "core/join_config.h"
+
 namespace weir::tests::config_file_test {
 
 using namespace weir::core;
@@ -29,9 +31,11 @@ std::vector<std::string> all_names() {
   const auto add = [&out](const setting& s, const auto&) { out.emplace_back(s.name); };
   engine_settings engine;
   server_settings server;
+  member_settings fleet;
   log_settings log;
   visit_settings(engine, add);
   visit_settings(server, add);
+  visit_settings(fleet, add);
   visit_settings(log, add);
   return out;
 }

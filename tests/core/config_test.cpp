@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "core/join_config.h"
+
 namespace weir::tests::config_test {
 
 using namespace weir::core;
@@ -21,12 +23,14 @@ TEST_CASE("settings: every name is given once, has a group, and every default is
   };
   engine_settings engine;
   server_settings server;
+  member_settings fleet;
   log_settings log;
   visit_settings(engine, look);
   visit_settings(server, look);
+  visit_settings(fleet, look);
   visit_settings(log, look);
   CHECK(names.contains("queue-wait-s"));
-  CHECK(groups == std::set<std::string>{"Keys", "Limits on clients", "Logging", "Lost connections",
+  CHECK(groups == std::set<std::string>{"Fleet", "Keys", "Limits on clients", "Logging", "Lost connections",
                                         "Memory and batching", "Models", "Network", "Queue", "Responses"});
 }
 

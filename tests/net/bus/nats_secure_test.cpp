@@ -29,7 +29,8 @@ struct secured {
                  {"WEIR_WORKER_KEY", *key_of(1).public_text()},
                  {"WEIR_GATEWAY_KEY", *key_of(2).public_text()},
                  {"WEIR_WATCHER_KEY", *key_of(3).public_text()},
-                 {"WEIR_OPERATOR_KEY", *key_of(5).public_text()}},
+                 {"WEIR_OPERATOR_KEY", *key_of(5).public_text()},
+                 {"WEIR_MEMBER_KEY", *key_of(6).public_text()}},
                 true}) {}
 
   core::join_settings settings(unsigned char role) {
@@ -47,14 +48,15 @@ struct secured {
   nats_server server;
 };
 
-enum role : unsigned char { worker = 1, gateway = 2, watcher = 3, stranger = 4, overseer = 5 };
+enum role : unsigned char { worker = 1, gateway = 2, watcher = 3, stranger = 4, overseer = 5, member = 6 };
 
 TEST_CASE("nats: with the sample configuration, each role says and hears what it needs") {
   if (!can_run_nats()) return;
   secured at;
   bus_hall hall;
   const auto w = hall.join(at.settings(worker)), g = hall.join(at.settings(gateway)),
-             f = hall.join(at.settings(watcher)), v = hall.join(at.settings(overseer));
+             f = hall.join(at.settings(watcher)), v = hall.join(at.settings(overseer)),
+             m = hall.join(at.settings(member));
   std::vector<std::string> heard;
   const auto note = [&](const char* who) {
     return [&heard, who](const bus::message& m) { heard.push_back(who + (" " + m.subject)); };
@@ -69,6 +71,12 @@ TEST_CASE("nats: with the sample configuration, each role says and hears what it
   const auto answers = hall.hear(*g, "weir.1.main.g.g.ctl", note("gateway"));
   const auto boards = hall.hear(*g, "weir.1.main.board.*", note("gateway"));
   const auto seen = hall.hear(*f, "weir.1.main.board.*", note("watcher"));
+  // What is worker and gateway at once says and hears what both do.
+  std::vector<std::unique_ptr<bus::subscription>> of_member;
+  for (const char* subject : {"weir.1.main.o.m.ctl", "weir.1.main.pulse.*", "weir.1.main.find",
+                              "weir.1.main.hello", "weir.1.main.g.m.tok", "weir.1.main.board.*"})
+    of_member.push_back(hall.hear(*m, subject, note("member")));
+  hall.until([&] { return hall.ask(*m, "weir.1.main.o.w.job", "a job").bytes == "taken"; });
   hall.until([&] { return hall.ask(*g, "weir.1.main.o.w.job", "a job").bytes == "taken"; });
   // Said again until each has heard it: subscriptions of other connections may be under way.
   const auto says = [&](bus& from, const char* subject, const std::vector<std::string>& who) {
@@ -89,6 +97,15 @@ TEST_CASE("nats: with the sample configuration, each role says and hears what it
   says(*g, "weir.1.main.hello", {"worker"});
   says(*f, "weir.1.main.hello", {"worker"});
   says(*v, "weir.1.main.o.w.ctl", {"worker"});
+  says(*w, "weir.1.main.g.m.tok", {"member"});
+  says(*w, "weir.1.main.board.w", {"member"});
+  says(*g, "weir.1.main.o.m.ctl", {"member"});
+  says(*g, "weir.1.main.pulse.g", {"member"});
+  says(*m, "weir.1.main.board.m", {"gateway", "watcher", "member"});
+  says(*m, "weir.1.main.g.g.tok", {"gateway"});
+  says(*m, "weir.1.main.pulse.m", {"worker"});
+  says(*m, "weir.1.main.find", {"worker"});
+  says(*m, "weir.1.main.hello", {"worker"});
   INFO(hall.troubles());
   CHECK(hall.troubles().find("ermission") == std::string::npos);
 }
