@@ -26,6 +26,19 @@ bool is_final(const core::error& why) {
   }
 }
 
+// Counts the job at this place, and no longer where it counted before. A job without a place counts where it
+// was last: there it needs the room that the worker's board shows. False: there is no room.
+bool count_at(job_stream::state_block& job, const std::shared_ptr<const model_place>& to,
+              const std::string& model) {
+  auto& a = *to->admission;
+  if (job.taken_by == to) return a.active() <= std::uint64_t{a.batch()} + a.limits().queue;
+  if (!a.admit(model, 0)) return false;
+  job.taken_by->admission->job_done(0, job.standing);
+  job.standing = admission_control::standing::counted;
+  job.taken_by = to;
+  return true;
+}
+
 core::error lost(std::uint32_t moves) {
   return core::make_error(errc::unavailable, "the job has lost its worker {} times, which is once too often",
                           moves + 1);
@@ -161,11 +174,7 @@ bool far_owner::settle(const job_ptr& j) {
   auto& end = *j->end;
   const auto prompt = static_cast<std::uint32_t>(j->job.prompt.size());
   for (const auto i : core::pick(loads, 1, prompt, j->job.id.lo)) {
-    auto& to = *places[i].seen->admission;
-    if (!to.admit(model, 0)) continue;
-    end.taken_by->admission->job_done(0, end.standing);
-    end.standing = admission_control::standing::counted;
-    end.taken_by = places[i].seen;
+    if (!count_at(end, places[i].seen, model)) continue;
     j->where = places[i].where;
     homeless_.erase(j->job.id);
     return true;

@@ -193,7 +193,13 @@ void fleet_view::bury(const std::string& name) {
 }
 
 void fleet_view::forgive(time_point now) {
-  for (auto& [name, w] : workers_) w.heard = now;
+  for (auto& [name, w] : workers_) {
+    w.heard = now;
+    if (options_.own_worker.empty()) continue;
+    for (const auto& p : w.places)
+      p.seen->admission->close(door::device,
+                               says("cannot be reached: the servers of NATS are down", p.where.model));
+  }
 }
 
 std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) const {

@@ -51,7 +51,8 @@ class fleet_view {
   verdict judge(core::time_point now);
   // Nobody listens under the worker's subjects.
   void bury(const std::string& worker);
-  // The bus is down: nobody's silence means anything.
+  // The bus is down: nobody's silence means anything. A service with engines of its own sends newcomers to
+  // these, until boards come again.
   void forgive(core::time_point now);
 
   struct place {

@@ -363,6 +363,26 @@ TEST_CASE("a newcomer that every worker is too full for is told so, and a job th
   }
 }
 
+TEST_CASE("a job that ran is taken by the worker that refused it, once another gateway's job has left it") {
+  fleet_town t(23);
+  t.most_jobs = 1;
+  t.add_worker();
+  t.add_gateway();
+  t.add_gateway();
+  t.wait(std::chrono::seconds(1));
+  const auto first = t.send(t.gateways.back(), ask("hello", 200, 1));
+  REQUIRE(t.here.run([&] { return first->published() >= 10; }));
+  t.add_worker();
+  t.wait(std::chrono::seconds(1));
+  const auto moved = t.send(t.gateways.front(), ask("hello", 300, 2));
+  REQUIRE(t.here.run([&] { return moved->published() >= 10; }));
+  t.workers.back().bus->kill();
+  REQUIRE(t.here.run([&] { return t.all_over(); }, std::chrono::seconds(60)));
+  REQUIRE(moved->state() == phase::done);
+  CHECK(text_of(*moved) == sim_text(2, 300));
+  CHECK(t.gateways.front().side->counts().hops >= 1);  // it was refused first
+}
+
 TEST_CASE("another gateway adopts a job with its key, and hears its tokens from where it says") {
   small_fleet t(23);
   const auto s = t.send(ask("hello", 100, 8));
