@@ -171,7 +171,8 @@ export class Rows {
       const row = this.#rows.get(model.name);
       row.show(model, at);
       // A row that moves loses the focus: it moves only where its place is another.
-      if (this.#list.children[i] !== row.element) this.#list.insertBefore(row.element, this.#list.children[i]);
+      const there = this.#list.children[i];
+      if (there !== row.element) this.#list.insertBefore(row.element, there ?? null);
     });
     return models.length - sorted.length;
   }

@@ -35,10 +35,10 @@ export const busy = {
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?, part?, call?} or {parts, …}],
  * gap_ms: (i) => ms, finish_reason}. A job runs whether anybody follows it or not, and is kept until the
  * server stops.
- * @param {{port?: number, key?: string, admin_key?: string, tokens_per_s?: number, hold_at?: number, presets?: string[], plan?:
- *   (request: object) => object | undefined}} [options] hold_at: the number of pieces after which each job
- *   waits for release(), so that a test acts in mid-answer however slow its browser is; plan: the plan for a
- *   request; undefined: a story, told at tokens_per_s
+ * @param {{port?: number, key?: string, admin_key?: string, tokens_per_s?: number, hold_at?: number,
+ *   presets?: string[], plan?: (request: object) => object | undefined}} [options] hold_at: the number of
+ *   pieces after which each job waits for release(), so that a test acts in mid-answer however slow its browser is; plan:
+ *   the plan for a request; undefined: a story, told at tokens_per_s
  */
 export async function start_fake({
   port = 0,
@@ -64,7 +64,8 @@ export async function start_fake({
     /** What /v1/admin/models says. */ admin: { models: [], devices: [] },
     /** Every question and order of an administrator: {method, url, bearer, status, body}. */ asked: [],
     /** Refuses every administrator. */ forbid: false,
-    /** What refuses an order: {status, message}. @type {(name: string, what: object) => object | undefined} */
+    /** What refuses an order: {status, message}.
+     * @type {(name: string, what: object) => object | undefined} */
     refuse_order: () => undefined,
     /** The number of bytes, or of frames, after which a new socket is cut; undefined: never.
      * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
@@ -79,8 +80,10 @@ export async function start_fake({
     if (request.url === "/health/live") return response.end("{}");
     if (request.url === "/v1/stream/tokens")
       return give_token(request, response, { key, tokens: server.tokens });
-    if (request.url.startsWith("/v1/admin/models"))
-      return administer(request, response, server, { bearer, known, right: !server.forbid && (!key || bearer === admin_key) });
+    if (request.url.startsWith("/v1/admin/models")) {
+      const right = !server.forbid && (!key || bearer === admin_key);
+      return administer(request, response, server, { bearer, known, right });
+    }
     if (!(request.url in answers)) return serve_file(request, response);
     const answer = known ? answers[request.url] : { error: { message: "a key is needed" } };
     response.writeHead(known ? 200 : 401).end(JSON.stringify(answer));
@@ -165,7 +168,9 @@ async function administer(request, response, server, { bearer, known, right }) {
 }
 
 const not_for = (known) =>
-  known ? { status: 403, message: "this needs the key of an admin" } : { status: 401, message: "unknown key" };
+  known
+    ? { status: 403, message: "this needs the key of an admin" }
+    : { status: 401, message: "unknown key" };
 
 /** POST /v1/stream/tokens: gives a token for the key in the header. The token does not show the key. */
 async function give_token(request, response, { key, tokens }) {

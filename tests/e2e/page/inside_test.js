@@ -212,7 +212,8 @@ describe("the inside of a server", { skip: no_browser }, () => {
     await type_admin_key(page, key);
     await page.getByText("This key is not the key of an admin.").waitFor();
     await page.waitForTimeout(1500);
-    assert.deepEqual(server.asked.map(({ status }) => status), [401, 403], "a refusal is not asked for again");
+    const statuses = server.asked.map(({ status }) => status);
+    assert.deepEqual(statuses, [401, 403], "a refusal is not asked for again");
     await type_admin_key(page, admin_key);
     await known(page).waitFor();
     await press(page, "Sleep", "chat").click();
