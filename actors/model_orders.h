@@ -76,8 +76,8 @@ struct model_status {
 struct device_account {
   std::string device;
   std::uint64_t total = 0, outside = 0, context = 0, reserve = 0, models = 0, free = 0;
-  core::memory_lines lines;                         // of all models together; their sum is `models`
-  std::uint64_t pages_used = 0, pages_cached = 0;   // of lines.pages; the rest is free for jobs
+  core::memory_lines lines;                        // of all models together; their sum is `models`
+  std::uint64_t pages_used = 0, pages_cached = 0;  // of lines.pages; the rest is free for jobs
 };
 
 // How all models stand at one moment, with every name of the start among them.

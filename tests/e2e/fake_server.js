@@ -72,7 +72,7 @@ export async function start_fake({
   };
   const http = createServer((request, response) => {
     const bearer = request.headers.authorization?.replace("Bearer ", "");
-    const known = !key || [key, admin_key].includes(bearer) || server.tokens.has(bearer);
+    const known = !key || (bearer && [key, admin_key].includes(bearer)) || server.tokens.has(bearer);
     const answers = {
       "/v1/models": { data: server.models.map((id) => ({ id })), presets },
       "/v1/stats": { ...server.stats, loading: server.loading },

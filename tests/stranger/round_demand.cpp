@@ -34,7 +34,8 @@ std::vector<field> sleep_fields(random_source& draw) {
           {"drain_s", draw.chance(70) ? "0.3" : "0"}};
 }
 
-// Every place of the device is taken by a model that stays, so that what is asked for afterwards does not fit.
+// Every place of the device is taken by a model that stays, so that what is asked for afterwards does not
+// fit.
 void fill_house(orders& to, random_source& draw, const target& admin) {
   add(to, draw, admin, models, {{"name", quoted(lodger(names))}, {"source", quoted(admin.guest_source)}});
   change(to, draw, admin, lodger(names), {{"action", "\"unload\""}});

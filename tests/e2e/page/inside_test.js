@@ -298,8 +298,11 @@ describe("the inside of a server", { skip: no_browser }, () => {
 });
 
 describe("the inside of the real server", { skip: no_real }, () => {
-  const beside = ["--model", "chat=sim:rate=60", "--model", "big=sim:rate=60,mb=300,sleep=50/900",
+  const beside = ["--model", "chat=sim:rate=60,mb=100", "--model", "big=sim:rate=60,mb=300,sleep=50/900",
     "--sleep-mb", "1000"];
+  const mib = 2 ** 20;
+  const weights_are = (page, bytes) =>
+    page.waitForFunction((n) => Number(document.querySelector(".strip .weights").dataset.bytes) === n, bytes);
 
   test("a model sleeps and wakes by the buttons while a stream of another goes on", async (t) => {
     const page = await visit(t, await real(t, { args: ["--device", "sim", ...beside] }));
@@ -310,18 +313,16 @@ describe("the inside of the real server", { skip: no_real }, () => {
     await send(page, "Once");
     await grows(page);
     await page.getByText(/tokens\/s · 1 running/).waitFor();
-    const weights = async () => (await parts_of(page, "sim")).bytes.weights;
-    assert.equal(await weights(), 300 * 2 ** 20);
+    await weights_are(page, 400 * mib);
     await press(page, "Sleep", "big").click();
     await row(page, "big").getByText("asleep, on the host").waitFor();
-    await page.waitForFunction(() => Number(document.querySelector(".strip .weights").dataset.bytes) === 0);
+    await weights_are(page, 100 * mib);
     await grows(page);
     await press(page, "Wake", "big").click();
     await row(page, "big").getByText("waking").waitFor();
     await grows(page);
     await row(page, "big").getByText("ready", { exact: true }).waitFor();
-    await page.waitForFunction((n) => Number(document.querySelector(".strip .weights").dataset.bytes) === n,
-      300 * 2 ** 20);
+    await weights_are(page, 400 * mib);
     await grows(page);
     assert.ok(await page.locator(".turn.writing").count(), "the stream is still written");
     await button(page, "Stop").click();
