@@ -37,8 +37,8 @@ export const busy = {
  * server stops.
  * @param {{port?: number, key?: string, admin_key?: string, tokens_per_s?: number, hold_at?: number,
  *   presets?: string[], plan?: (request: object) => object | undefined}} [options] hold_at: the number of
- *   pieces after which each job waits for release(), so that a test acts in mid-answer however slow its browser is; plan:
- *   the plan for a request; undefined: a story, told at tokens_per_s
+ *   pieces after which each job waits for release(), so that a test acts in mid-answer however slow its
+ *   browser is; plan: the plan for a request; undefined: a story, told at tokens_per_s
  */
 export async function start_fake({
   port = 0,

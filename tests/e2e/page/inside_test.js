@@ -209,6 +209,7 @@ describe("the inside of a server", { skip: no_browser }, () => {
     assert.deepEqual(server.asked, [], "without the admin's key nothing of an admin is asked");
     await type_admin_key(page, "open-barley");
     await page.getByText("The server does not accept this key.").waitFor();
+    await shot(page, "inside-wrong-key", { fullPage: true });
     await type_admin_key(page, key);
     await page.getByText("This key is not the key of an admin.").waitFor();
     await page.waitForTimeout(1500);
@@ -311,7 +312,7 @@ describe("the inside of the real server", { skip: no_real }, () => {
     assert.equal(answer.status, 201);
     return server;
   }
-  const big = { name: "big", source: "sim:rate=60,mb=300,sleep=50/900" };
+  const big = { name: "big", source: "sim:rate=60,mb=300,sleep=50/2500" };
   const mib = 2 ** 20;
   const weights_are = (page, bytes) =>
     page.waitForFunction((n) => Number(document.querySelector(".strip .weights").dataset.bytes) === n, bytes);
@@ -331,7 +332,8 @@ describe("the inside of the real server", { skip: no_real }, () => {
     await weights_are(page, 100 * mib);
     await grows(page);
     await press(page, "Wake", "big").click();
-    await row(page, "big").getByText("waking").waitFor();
+    await row(page, "big").getByText("waking", { exact: true }).waitFor();
+    await shot(page, "inside-waking", { fullPage: true });
     await grows(page);
     await row(page, "big").getByText("ready", { exact: true }).waitFor();
     await weights_are(page, 400 * mib);
