@@ -92,7 +92,7 @@ async function order_changes(begins) {
 
 /** A model that comes or goes is offered at the top of the page, or is not any more. */
 function follow_choice(models) {
-  const can = ({ state }) => state === "ready" || state === "asleep";
+  const can = ({ state, level }) => ["ready", "draining", "asleep"].includes(state) || level !== undefined;
   const now = JSON.stringify(models.filter(can).map(({ name }) => name));
   if (there !== null && now !== there) refresh_models();
   there = now;

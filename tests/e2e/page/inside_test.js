@@ -344,7 +344,15 @@ describe("the inside of the real server", { skip: no_real }, () => {
   });
 
   test("a model is unloaded and loaded with progress, and the choice of models follows", async (t) => {
-    const page = await visit(t, await with_model(t, { name: "slow", source: "sim:mb=200,load=2000" }));
+    const source = "sim:mb=200,load=2000,sleep=20/1500";
+    const page = await visit(t, await with_model(t, { name: "slow", source }));
+    await page.locator("#model").selectOption("slow");
+    await press(page, "Sleep", "slow").click();
+    await row(page, "slow").getByText(/^asleep/).waitFor();
+    await press(page, "Wake", "slow").click();
+    await row(page, "slow").getByText("waking", { exact: true }).waitFor();
+    await row(page, "slow").getByText("ready", { exact: true }).waitFor();
+    assert.equal(await page.locator("#model").inputValue(), "slow", "a wake changes no choice");
     await press(page, "Unload", "slow").click();
     await row(page, "slow").getByText("not loaded").waitFor();
     await page.locator("#model option[value=slow]").waitFor({ state: "detached" });
