@@ -23,6 +23,7 @@ std::vector<load_step> plan_loads(const std::vector<model_spec>& models, std::ui
 
 model_spec spec_of(const load_order& o, const known_model* there) {
   model_spec out = there && o.spec.source.empty() ? there->spec : o.spec;
+  if (there) out.pinned = there->spec.pinned;
   if (o.spec.share)
     out.share = o.spec.share;
   else if (there)

@@ -236,7 +236,8 @@ std::vector<device_account> memory_book::accounts() const {
   std::vector<device_account> out;
   for (const auto& [name, l] : ledgers_) {
     const auto& d = l.device();
-    out.push_back({name, d.total, d.outside, d.context, d.reserve, l.taken(), d.total == 0 ? 0 : l.free()});
+    out.push_back({name, d.total, d.outside, d.context, d.reserve, l.taken(), d.total == 0 ? 0 : l.free(),
+                   l.taken_lines()});
   }
   return out;
 }

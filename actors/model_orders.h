@@ -15,6 +15,7 @@
 
 #include "actors/host.h"
 #include "core/error.h"
+#include "core/memory/ledger.h"
 
 namespace weir::actors {
 
@@ -56,6 +57,7 @@ struct model_status {
   std::optional<double> last_used_s;      // seconds since its last job came or ended; nullopt: it had none
   core::model_limits limits;              // of its own
   double share = 1;                       // its weight among the models of a device
+  bool pinned = false;                    // it leaves neither for another one nor for want of jobs
   // Parts of the time of its devices, 0 to 1: what its weight asks for among the models that are loaded
   // there, and what it got of the time that all of them took in the last 10 s. 0 where it is not loaded.
   double share_asked = 0, share_got = 0;
@@ -74,6 +76,8 @@ struct model_status {
 struct device_account {
   std::string device;
   std::uint64_t total = 0, outside = 0, context = 0, reserve = 0, models = 0, free = 0;
+  core::memory_lines lines;                        // of all models together; their sum is `models`
+  std::uint64_t pages_used = 0, pages_cached = 0;  // of lines.pages; the rest is free for jobs
 };
 
 // How all models stand at one moment, with every name of the start among them.
@@ -110,10 +114,11 @@ struct wake_order {
   std::string name;
 };
 
-// The weight of a model among those of its devices, from now on and for its later loads.
-struct share_order {
+// On which terms a model is on its devices, from now on and for its later loads; nullopt: as before.
+struct terms_order {
   std::string name;
-  double weight = 1;  // core::is_weight()
+  std::optional<double> share;  // its weight among the models of a device; core::is_weight()
+  std::optional<bool> pinned;   // as model_status::pinned
 };
 
 // One model comes when others have gone. Jobs of those that go run to their ends: a job that takes longer

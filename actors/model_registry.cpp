@@ -40,7 +40,7 @@ class model_registry::mind : public model_demand {
     if (auto* l = std::get_if<asked<load_order>>(&o.what)) co_await run(self, *l);
     if (auto* u = std::get_if<asked<unload_order>>(&o.what)) co_await run(self, *u);
     if (auto* s = std::get_if<asked<swap_order>>(&o.what)) co_await run(self, *s);
-    if (auto* s = std::get_if<asked<share_order>>(&o.what)) run(*s);
+    if (auto* t = std::get_if<asked<terms_order>>(&o.what)) run(*t);
     if (auto* s = std::get_if<asked<sleep_order>>(&o.what)) co_await run(self, *s);
     if (auto* w = std::get_if<asked<wake_order>>(&o.what)) co_await run(self, *w);
     heard(o);
@@ -258,20 +258,25 @@ class model_registry::mind : public model_demand {
     answer(a.ex, a.to.done, status(e));
   }
 
-  void run(asked<share_order>& a) {
+  void run(asked<terms_order>& a) {
     auto* const e = find(a.what.name);
     if (!e) {
       auto why =
           core::make_error(errc::model_not_found, "no model is called '{}'", core::shortened(a.what.name));
       return answer(a.ex, a.to.begun, fault_of(std::move(why)));
     }
-    e->spec.share = a.what.weight;
-    if (const auto m = e->texts())
-      for (std::size_t i = 0; i < e->hosts.size(); ++i)
-        p_.hosts[e->hosts[i]]->set_share(m->places[i]->engine, a.what.weight);
+    if (a.what.share) set_share(*e, *a.what.share);
+    if (a.what.pinned) e->spec.pinned = *a.what.pinned;
     publish();
     answer(a.ex, a.to.begun, status(*e));
     answer(a.ex, a.to.done, status(*e));
+  }
+
+  void set_share(entry& e, double weight) {
+    e.spec.share = weight;
+    if (const auto m = e.texts())
+      for (std::size_t i = 0; i < e.hosts.size(); ++i)
+        p_.hosts[e.hosts[i]]->set_share(m->places[i]->engine, weight);
   }
 
   // The part of a swap that begins when no job is left.
@@ -337,7 +342,7 @@ void model_registry::unload(unload_order o, executor ex, order_replies to) {
 void model_registry::swap(swap_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
 }
-void model_registry::share(share_order o, executor ex, order_replies to) {
+void model_registry::set_terms(terms_order o, executor ex, order_replies to) {
   send(mail_, std::move(o), ex, std::move(to));
 }
 

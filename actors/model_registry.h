@@ -9,7 +9,7 @@
 //   swap    the same for those that go, then the load; where it fails, those that went are loaded again
 //   sleep   as unload; the engines sleep, or are closed, and its texts stay (model_naps.h)
 //   wake    its memory is taken again, and its engines wake, or are loaded
-//   share   the hosts of the model are told its weight
+//   terms   the hosts of the model are told its weight; it is pinned, or not any more
 //
 //   demand  a load that requests wait for, and before it the unload of models that rest (model_demand.h)
 //
@@ -75,7 +75,7 @@ class model_registry {
   void load(load_order o, executor ex, order_replies to);
   void unload(unload_order o, executor ex, order_replies to);
   void swap(swap_order o, executor ex, order_replies to);
-  void share(share_order o, executor ex, order_replies to);
+  void set_terms(terms_order o, executor ex, order_replies to);
   void sleep(sleep_order o, executor ex, order_replies to);
   void wake(wake_order o, executor ex, order_replies to);
 

@@ -49,7 +49,7 @@ void model_steps::refuse(order& o, const core::error& why) {
   say_no(std::get_if<asked<load_order>>(&o.what));
   say_no(std::get_if<asked<unload_order>>(&o.what));
   say_no(std::get_if<asked<swap_order>>(&o.what));
-  say_no(std::get_if<asked<share_order>>(&o.what));
+  say_no(std::get_if<asked<terms_order>>(&o.what));
   say_no(std::get_if<asked<sleep_order>>(&o.what));
   say_no(std::get_if<asked<wake_order>>(&o.what));
 }

@@ -61,7 +61,7 @@ struct end_wishes {
 struct look_round {};  // time to see who left, whose time is over, and who rests
 
 struct order {
-  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<share_order>,
+  std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<terms_order>,
                asked<sleep_order>, asked<wake_order>, opened, closed, napped, files_read, time_passed, wished,
                end_wishes, look_round>
       what;

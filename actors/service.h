@@ -162,7 +162,7 @@ class service {
   void load_model(load_order o, executor ex, order_replies to);
   void unload_model(unload_order o, executor ex, order_replies to);
   void swap_models(swap_order o, executor ex, order_replies to);
-  void share_model(share_order o, executor ex, order_replies to);
+  void set_terms(terms_order o, executor ex, order_replies to);
   void sleep_model(sleep_order o, executor ex, order_replies to);
   void wake_model(wake_order o, executor ex, order_replies to);
   // Whether the model would fit now, and how memory would be divided: the JSON of `weir plan`. Changes

@@ -55,6 +55,7 @@ model_status service::parts::status_of(const known_model& m) const {
   if (const auto at = m.ended->last())
     s.last_used_s = std::chrono::duration<double>(time.now() - *at).count();
   s.share = m.spec.share.value_or(1);
+  s.pinned = m.spec.pinned;
   s.limits = m.spec.limits;
   if (m.sleeper) add_sleeper(s, m);
   if (!m.served) return s;
@@ -74,6 +75,22 @@ model_status service::parts::status_of(const known_model& m) const {
     if (jobs > 0) s.last_used_s = 0;
   }
   return s;
+}
+
+void service::parts::add_pages(std::vector<device_account>& to, const known_model& m) const {
+  for (std::size_t i = 0; i < m.hosts.size(); ++i) {
+    const model_place& place = *m.served->places[i];
+    const auto at = std::ranges::find(to, place.device, &device_account::device);
+    const auto counts = hosts[m.hosts[i]]->published().look()->of(place.engine).counts;
+    if (at == to.end() || counts.pages_total == 0) continue;
+    const std::uint64_t page = place.memory.pages / counts.pages_total;
+    const auto add = [&](std::uint64_t& sum, std::uint32_t pages) {
+      const std::uint64_t left = at->lines.pages - at->pages_used - at->pages_cached;
+      sum += std::min(left, pages * page);
+    };
+    add(at->pages_used, counts.pages_used);
+    add(at->pages_cached, counts.pages_cached);
+  }
 }
 
 device_parts service::parts::parts_of(const known_model& m) const {
@@ -187,8 +204,8 @@ void service::swap_models(swap_order o, executor ex, order_replies to) {
   p_->models.swap(std::move(o), std::move(ex), std::move(to));
 }
 
-void service::share_model(share_order o, executor ex, order_replies to) {
-  p_->models.share(std::move(o), std::move(ex), std::move(to));
+void service::set_terms(terms_order o, executor ex, order_replies to) {
+  p_->models.set_terms(std::move(o), std::move(ex), std::move(to));
 }
 
 void service::sleep_model(sleep_order o, executor ex, order_replies to) {
@@ -237,6 +254,8 @@ models_picture service::all_models() const {
   out.version = all->version;
   for (const auto& m : all->known) out.models.push_back(p_->status_of(m));
   out.devices = p_->book.accounts();
+  for (const auto& m : all->known)
+    if (m.served) p_->add_pages(out.devices, m);
   const auto room = p_->book.sleep_account();
   out.sleep_total = room.total;
   out.sleep_taken = room.taken;

@@ -37,6 +37,10 @@ struct service::parts {
   core::result<std::vector<load_step>> steps_for(const load_order& o,
                                                  const std::vector<std::string>& out) const;
   model_status status_of(const known_model& m) const;
+  // Adds the pages that the model's jobs use, and those that are kept for prompts, to the accounts of its
+  // devices. A picture may be older than an account: they are never more than its lines say. REQUIRES:
+  // m.served
+  void add_pages(std::vector<device_account>& to, const known_model& m) const;
   // Of the devices of a model's places, on average. REQUIRES: m.served
   device_parts parts_of(const known_model& m) const;
   std::vector<board::picture> pictures() const;  // of all hosts

@@ -184,7 +184,7 @@ core::result<> set_share(local_service& local, const std::string& name, double w
   const auto refused = [&](actors::order_replies::answer a) {
     if (!a) said = std::move(a);
   };
-  local.get().share_model({name, weight}, local.io().get_executor(), {refused, hear});
+  local.get().set_terms({name, weight}, local.io().get_executor(), {refused, hear});
   auto work = boost::asio::make_work_guard(local.io());
   local.io().restart();
   while (!said) local.io().run_one();

@@ -29,6 +29,19 @@ std::uint64_t ledger::taken() const noexcept {
   return sum;
 }
 
+memory_lines ledger::taken_lines() const noexcept {
+  memory_lines sum;
+  for (const auto& [id, e] : entries_) {
+    const memory_lines l = e.asleep ? asleep_part(e.whole(), device_.name) : e.whole();
+    sum.weights = sum_of(sum.weights, l.weights);
+    sum.workspaces = sum_of(sum.workspaces, l.workspaces);
+    sum.runtime = sum_of(sum.runtime, l.runtime);
+    sum.staging = sum_of(sum.staging, l.staging);
+    sum.pages = sum_of(sum.pages, l.pages);
+  }
+  return sum;
+}
+
 std::uint64_t ledger::free() const noexcept {
   if (device_.total == 0) return ~0ull;
   return rest_of(device_.total, {device_.outside, device_.context, device_.reserve, taken()});

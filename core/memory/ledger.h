@@ -125,6 +125,7 @@ class ledger {
   }
   const std::map<grant_id, entry>& entries() const noexcept { return entries_; }
   std::uint64_t taken() const noexcept;  // by all models
+  memory_lines taken_lines() const noexcept;  // the same by lines
   // Bytes that can still be granted; the most that 64 bits can count where the total is unknown.
   std::uint64_t free() const noexcept;
 

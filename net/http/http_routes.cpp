@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <map>
 
 #include "actors/fleet/gateway_side.h"
 #include "net/called_back.h"
@@ -307,32 +306,6 @@ void append_keys(std::string& out, const key_counts& counts) {
   });
 }
 
-// What each model takes of its device, of those that the client may use and that are ready or sleep.
-void append_models(std::string& out, const actors::service& s, const bearer& from) {
-  std::map<std::string, actors::model_status> known;
-  for (auto& m : s.all_models().models) known.emplace(m.name, std::move(m));
-  append_key(out, "models");
-  out += '[';
-  for (const auto& m : s.figures()) {
-    if (!from.allows_model(m.name)) continue;
-    append_object(out, [&] {
-      append_text(out, "name", m.name);
-      if (const auto at = known.find(m.name); at != known.end()) {
-        append_text(out, "state", actors::name(at->second.state));
-        append_count(out, "sleeps", at->second.sleeps);
-        append_count(out, "wakes", at->second.wakes);
-      }
-      append_count(out, "share", m.share);
-      append_count(out, "share_asked", m.share_asked);
-      append_count(out, "share_got", m.share_got);
-      append_count(out, "device_us", m.engine.device_us);
-      append_count(out, "steps", m.engine.steps);
-      append_count(out, "tokens", m.engine.tokens);
-    });
-  }
-  out += ']';
-}
-
 // The workers of a gateway's fleet. Of models that the client may not use nothing is shown.
 void append_fleet(std::string& out, const actors::fleet::fleet_figures& now, bool demo, const bearer& from) {
   append_object(out, "fleet", [&] {
@@ -377,7 +350,7 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
   std::string out;
   append_object(out, [&] {
     append_engine(out, h.server().service.stats());
-    append_models(out, h.server().service, from);
+    append_models_there(out, h.server().service, from);
     append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
     if (const auto now = h.server().service.loading()) append_loading(out, *now);

@@ -39,9 +39,9 @@ model_order change_of(std::string name, const orders::change& c) {
   model_order o;
   o.wait = c.wait;
   using kind = orders::change::kind;
-  if (c.is == kind::share) {
-    o.is = order_kind::share;
-    o.share = {std::move(name), *c.share};
+  if (c.is == kind::terms) {
+    o.is = order_kind::terms;
+    o.terms = {std::move(name), c.share, c.pinned};
     return o;
   }
   if (c.is == kind::load) {
@@ -282,7 +282,7 @@ void begin_order(actors::service& s, model_order o, const actors::executor& shar
   }
   auto to = replies_to(o, done);
   if (o.is == order_kind::load) return s.load_model(std::move(o.in), shard, std::move(to));
-  if (o.is == order_kind::share) return s.share_model(std::move(o.share), shard, std::move(to));
+  if (o.is == order_kind::terms) return s.set_terms(std::move(o.terms), shard, std::move(to));
   if (o.is == order_kind::sleep) return s.sleep_model(std::move(o.sleep), shard, std::move(to));
   if (o.is == order_kind::wake) return s.wake_model({std::move(o.sleep.name)}, shard, std::move(to));
   if (o.is == order_kind::unload) return s.unload_model(std::move(o.away), shard, std::move(to));

@@ -21,9 +21,9 @@
 namespace weir::net {
 
 struct model_order {
-  enum class kind { load, unload, swap, plan, share, sleep, wake } is = kind::load;
+  enum class kind { load, unload, swap, plan, terms, sleep, wake } is = kind::load;
   actors::load_order in;         // of load, swap and plan
-  actors::share_order share;     // of share
+  actors::terms_order terms;     // of terms
   actors::sleep_order sleep;     // of sleep; its name also of wake
   actors::unload_order away;     // of unload; `away.drain` also of swap
   std::vector<std::string> out;  // of swap

@@ -93,6 +93,13 @@ std::string end_of_list(const actors::sampling_presets& presets) {
   return out + "}";
 }
 
+void append_devices(std::string& out, const models_picture& p) {
+  append_key(out, "devices");
+  out += '[';
+  for (const auto& d : p.devices) append_device(out, d);
+  out += ']';
+}
+
 }  // namespace
 
 reply no_such_model(const std::string& name) {
@@ -148,14 +155,28 @@ reply model_props(hub& h, const std::string& name, const bearer& from) {
 
 reply list_all_models(hub& h) {
   const auto known = std::make_shared<const models_picture>(h.server().service.all_models());
-  std::string devices = "],\"devices\":[";
-  for (const auto& d : known->devices) append_device(devices, d);
+  std::string devices = "]";
+  append_devices(devices, *known);
   const auto item = [known](std::string& out, std::size_t i) { append_model(out, known->models[i]); };
-  std::string after = devices + R"(],"sleep":)";
+  std::string after = devices + R"(,"sleep":)";
   append_sleep_room(after, *known);
   reply r = list_reply(R"({"models":[)", known->models.size(), item, after + "}");
   r.headers.emplace_back("Cache-Control", "no-store");
   return r;
+}
+
+void append_models_there(std::string& out, const actors::service& s, const bearer& from) {
+  std::unordered_map<std::string, core::engine_totals> counted;
+  for (const auto& m : s.figures()) counted.emplace(m.name, m.engine);
+  const auto all = s.all_models();
+  append_key(out, "models");
+  out += '[';
+  for (const auto& m : all.models) {
+    const bool once = counted.contains(m.name) || m.state == model_state::loading || m.loads > 0;
+    if (once && from.allows_model(m.name)) append_model_figures(out, m, counted[m.name]);
+  }
+  out += ']';
+  append_devices(out, all);
 }
 
 }  // namespace weir::net

@@ -19,6 +19,10 @@ reply model_props(hub& h, const std::string& name, const bearer& from);
 // For admins: every model, and the account of every device.
 reply list_all_models(hub& h);
 
+// For /v1/stats: `models`, which are those that the client may use and that were loaded once or are being
+// loaded, and `devices`, the accounts of all devices.
+void append_models_there(std::string& out, const actors::service& s, const bearer& from);
+
 reply no_such_model(const std::string& name);
 // Whether a model of this name is served, being loaded, or can be loaded.
 bool is_known_model(hub& h, const std::string& name);

@@ -2,6 +2,7 @@
 // the pages, and the model that it is still loading. Nothing is shown that may no longer be true.
 import { authorization } from "./credentials.js";
 import { workers_may_die } from "./demo.js";
+import { enter, inside_changes, offer_orders, show_inside } from "./inside.js";
 import { name_in_text } from "./models.js";
 
 const $ = (id) => document.getElementById(id);
@@ -27,7 +28,8 @@ export function watch_device(now_busy) {
 export function device_is(yes, when_loaded = loaded) {
   online = yes;
   loaded = when_loaded;
-  if (!online) hide();
+  if (online) enter();
+  else hide();
   watch_device(busy);
 }
 
@@ -46,16 +48,18 @@ export function on_rest(tell) {
 }
 
 document.addEventListener("visibilitychange", () => watch_device(busy));
+$("device").addEventListener("toggle", () => watch_device(busy));
+offer_orders(() => (online ? look() : undefined));
 
 async function look() {
   try {
     const answer = await fetch("v1/stats", authorization());
-    if (answer.ok && online) show(await answer.json());
+    if (answer.ok && online) await show(await answer.json());
   } catch {
     hide(); // the top of the page says that the server is gone
   }
   clearTimeout(next_look);
-  const often = busy || loading;
+  const often = busy || loading || inside_changes();
   if (!document.hidden && online) next_look = setTimeout(look, often ? while_busy_ms : at_rest_ms);
 }
 
@@ -66,7 +70,7 @@ function hide() {
   $("loading").hidden = true;
 }
 
-function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet, models = [] }) {
+async function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet, models, devices }) {
   $("device-now").hidden = false;
   $("device-gone").hidden = true;
   $("one-server").hidden = fleet !== undefined;
@@ -82,12 +86,12 @@ function show({ jobs, pages, tokens_per_s, step_ms, loading: load, fleet, models
   } else {
     show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued }, rested);
     show_pages(pages);
-    show_models_there(models);
   }
   const rate = fleet ? sum(fleet.workers.map((w) => sum(w.models.map((m) => m.tokens_per_s)))) : tokens_per_s;
   $("device-rate").textContent = at_work ? Math.round(rate).toLocaleString("en") : "–";
   if (fleet) return void ($("device-step").textContent = "–");
   $("device-step").textContent = at_work ? `${step_ms.p50.toFixed(step_ms.p50 < 10 ? 1 : 0)} ms` : "–";
+  await show_inside({ models, devices });
 }
 
 /** @param {{model: string, done: number, total: number} | undefined} load */
@@ -152,18 +156,6 @@ function show_fleet({ workers, moved }) {
   $("workers").replaceChildren(...rows);
   const times = `${moved} ${moved === 1 ? "answer has" : "answers have"} gone on at another worker`;
   $("fleet-words").textContent = workers.length > 0 ? times : "No worker is there: requests are refused.";
-}
-
-/** A row for each model that is there or sleeps, where there are several or one sleeps. */
-function show_models_there(models) {
-  $("models-there").hidden = models.length < 2 && !models.some(({ state }) => state === "asleep");
-  const rows = models.map(({ name, state }) => {
-    const row = document.createElement("li");
-    row.dataset.state = state;
-    row.append(name_in_text(name), ` · ${state}`);
-    return row;
-  });
-  $("models-rows").replaceChildren(...rows);
 }
 
 function show_pages({ total, used, cached, free }) {

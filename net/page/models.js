@@ -31,7 +31,9 @@ export async function refresh_models() {
     offer_presets(presets);
     // A model that sleeps is chosen as one that is loaded: its tokenizer is there, and a request wakes it.
     const there = ["loaded", "sleeping"];
-    const loaded = data.filter(({ status }) => there.includes(status?.value ?? "loaded"));
+    const stays = (id, state) => id === select.value && state === "loading"; // it is on its way back
+    const loaded = data.filter(({ id, status: { value = "loaded" } = {} }) =>
+      there.includes(value) || stays(id, value));
     show_models(loaded.map(({ id }) => id));
   } catch {
     // The connection says that the server is gone.

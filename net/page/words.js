@@ -11,6 +11,18 @@ export function per_second(value) {
   return value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en");
 }
 
+/** @param {number} value of bytes */
+export function bytes_in_words(value) {
+  const [size, unit] = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]].find(([least]) => value >= least) ?? [1, "B"];
+  return `${(value / size).toFixed(value / size < 100 && size > 1 ? 1 : 0)} ${unit}`;
+}
+
+/** A time of seconds to days, in one unit. @param {number} seconds */
+export function how_long(seconds) {
+  const [size, unit] = [[86_400, "days"], [3600, "h"], [60, "min"]].find(([n]) => seconds >= 2 * n) ?? [1, "s"];
+  return `${Math.floor(seconds / size)} ${unit}`;
+}
+
 /** Why a stream ended. */
 export function end_in_words({ finish_reason, error }, { max_tokens } = {}) {
   if (error) return failure_in_words(error);

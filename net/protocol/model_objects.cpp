@@ -20,6 +20,11 @@ void append_bytes(std::string& out, std::string_view key, const actors::model_by
   });
 }
 
+void append_flag(std::string& out, std::string_view key, bool value) {
+  append_key(out, key);
+  out += value ? "true" : "false";
+}
+
 // llama.cpp's form of the progress of a load, which has one stage here.
 void append_stage(std::string& out, double progress) {
   constexpr std::string_view stage = "text_model";
@@ -36,8 +41,7 @@ void append_router_status(std::string& out, const actors::model_status& m) {
     append_text(out, "value", router_word(m.state));
     if (m.state == model_state::loading) append_stage(out, progress_of(m));
     if (m.state != model_state::failed) return;
-    append_key(out, "failed");
-    out += "true";
+    append_flag(out, "failed", true);
   });
 }
 
@@ -97,6 +101,7 @@ void append_model(std::string& out, const actors::model_status& m) {
     append_count(out, "running", m.running);
     append_count(out, "queued", m.queued);
     append_count(out, "share", m.share);
+    append_flag(out, "pinned", m.pinned);
     append_limits(out, m.limits);
     if (m.share_asked > 0) {
       append_count(out, "share_asked", m.share_asked);
@@ -112,6 +117,28 @@ void append_model(std::string& out, const actors::model_status& m) {
     if (m.context > 0) append_count(out, "context", m.context);
     if (m.kv_tokens > 0) append_count(out, "kv_tokens", m.kv_tokens);
     if (!m.reason.empty()) append_text(out, "reason", m.reason);
+  });
+}
+
+void append_model_figures(std::string& out, const actors::model_status& m,
+                          const core::engine_totals& counted) {
+  append_object(out, [&] {
+    append_text(out, "name", m.name);
+    append_text(out, "state", actors::name(m.state));
+    if (m.level) append_text(out, "level", actors::name(*m.level));
+    if (m.state == model_state::loading) append_count(out, "progress", progress_of(m));
+    append_count(out, "running", m.running);
+    append_count(out, "queued", m.queued);
+    if (m.last_used_s) append_count(out, "last_used_s", *m.last_used_s);
+    append_flag(out, "pinned", m.pinned);
+    append_count(out, "sleeps", m.sleeps);
+    append_count(out, "wakes", m.wakes);
+    append_count(out, "share", m.share);
+    append_count(out, "share_asked", m.share_asked);
+    append_count(out, "share_got", m.share_got);
+    append_count(out, "device_us", counted.device_us);
+    append_count(out, "steps", counted.steps);
+    append_count(out, "tokens", counted.tokens);
   });
 }
 
@@ -131,6 +158,15 @@ void append_device(std::string& out, const actors::device_account& d) {
     append_count(out, "reserve", d.reserve);
     append_count(out, "models", d.models);
     append_count(out, "free", d.free);
+    append_count(out, "weights", d.lines.weights);
+    append_count(out, "workspaces", d.lines.workspaces);
+    append_count(out, "runtime", d.lines.runtime);
+    append_count(out, "staging", d.lines.staging);
+    append_object(out, "pages", [&] {
+      append_count(out, "used", d.pages_used);
+      append_count(out, "cached", d.pages_cached);
+      append_count(out, "free", d.lines.pages - d.pages_used - d.pages_cached);
+    });
   });
 }
 

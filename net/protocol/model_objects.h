@@ -14,6 +14,9 @@ namespace weir::net {
 
 // An object of /v1/admin/models.
 void append_model(std::string& out, const actors::model_status& m);
+// An object of the `models` of /v1/stats. `counted`: by all its engines so far.
+void append_model_figures(std::string& out, const actors::model_status& m,
+                          const core::engine_totals& counted);
 // The host memory of models that sleep: `{"total","taken"}`.
 void append_sleep_room(std::string& out, const actors::models_picture& p);
 // An object of its `devices`.

@@ -148,6 +148,7 @@ result<> read_change_field(std::string_view name, const json::value& v, change& 
   if (name == "wait") return store(read_bool(name, v), to.wait);
   if (name == "share") return store(read_share(v), to.share);
   if (name == "limits") return store(read_limits(v), to.limits);
+  if (name == "pinned") return store(read_bool(name, v), to.pinned);
   if (name == "kv_tokens") return not_supported(name, "kv_tokens of a model that is there");
   return refused_field(name);
 }
@@ -184,7 +185,7 @@ constexpr std::string_view known_actions = "'load', 'unload', 'sleep' or 'wake'"
 // nullopt: there is no such action.
 std::optional<change::kind> kind_of_action(std::string_view action) {
   using kind = change::kind;
-  if (action.empty()) return kind::share;
+  if (action.empty()) return kind::terms;
   if (action == "load") return kind::load;
   if (action == "unload") return kind::unload;
   if (action == "sleep") return kind::sleep;
@@ -212,15 +213,17 @@ result<change> parse_change(std::string_view body, std::size_t most_values) {
   using kind = change::kind;
   if (action.empty() && !out.limits.none())  // what it has was made for them
     return not_supported("limits", "limits of a model that is there");
-  if (action.empty() && !out.share)
-    return bad_param("action", "action is missing: {}, or share without an action", known_actions);
+  if (action.empty() && !out.share && !out.pinned)
+    return bad_param("action", "action is missing: {}, or share or pinned without an action", known_actions);
   const auto known = kind_of_action(action);
   if (!known) return bad_param("action", "action must be {}, not '{}'", known_actions, shortened(action));
   out.is = *known;
-  const bool settles = out.is == kind::load || out.is == kind::share;
+  const bool settles = out.is == kind::load || out.is == kind::terms;
   const bool drains = out.is == kind::unload || out.is == kind::sleep;
   if (!settles && !out.limits.none()) return bad_param("limits", "limits are not for '{}'", action);
   if (!settles && out.share) return bad_param("share", "share is not for '{}'", action);
+  if (out.is != kind::terms && out.pinned)
+    return bad_param("pinned", "pinned stands without an action: it is not for '{}'", action);
   if (!drains && out.drain) return bad_param("drain_s", "drain_s is for 'unload' and 'sleep' alone");
   if (out.is != kind::sleep && out.level) return bad_param("level", "level is for 'sleep' alone");
   return out;

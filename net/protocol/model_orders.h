@@ -40,11 +40,12 @@ core::result<load> parse_load(std::string_view body, std::size_t most_values = S
 
 // The body of POST /v1/admin/models/{name}.
 struct change {
-  // share: the model stays as it is otherwise
-  enum class kind { load, unload, sleep, wake, share } is = kind::load;
+  // terms: share and pinned; the model stays as it is otherwise
+  enum class kind { load, unload, sleep, wake, terms } is = kind::load;
   seconds drain;                                            // of an unload or a sleep
   std::optional<actors::sleep_level> level;                 // of a sleep
-  std::optional<double> share;                              // of a load or a change of the share
+  std::optional<double> share;                              // of a load or of the terms
+  std::optional<bool> pinned;                               // of the terms
   core::model_limits limits;                                // of a load
   bool wait = true;
 };

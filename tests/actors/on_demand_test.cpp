@@ -218,6 +218,31 @@ TEST_CASE("on demand: pinned models stay, and a request for one that has no room
   CHECK(t.state("a") == model_state::ready);
 }
 
+TEST_CASE("on demand: an order pins a model, and another one lets it leave again") {
+  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
+  t.wait(60s);
+  const auto pin = [&](bool yes) {
+    std::optional<actors::order_replies::answer> said;
+    t.service->set_terms({"a", {}, yes}, t.here.get_executor(), {{}, [&](auto a) { said = std::move(a); }});
+    t.wait(1s);
+    REQUIRE(said.has_value());
+    REQUIRE(said->has_value());
+    CHECK((*said)->pinned == yes);
+    CHECK((*said)->share == 1);
+  };
+  pin(true);
+  const auto no = t.send_to("b");
+  t.wait(1s);
+  REQUIRE(no->state() == phase::refused);
+  CHECK(no->refusal().code == core::errc::does_not_fit);
+  CHECK(t.state("a") == model_state::ready);
+  pin(false);
+  const auto yes = t.send_to("b");
+  t.settle();
+  CHECK(answered(yes));
+  CHECK(t.state("a") != model_state::ready);
+}
+
 TEST_CASE("on demand: A B A A becomes A A A B, and no job is aborted") {
   demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
   std::vector<std::string> ended;

@@ -181,8 +181,8 @@ TEST_CASE("shares of models: a share that changes holds from the next steps on")
   house h(who);
   h.begin(who);
   std::optional<actors::order_replies::answer> done;
-  h.town.service->share_model({"a", 4}, h.town.here.get_executor(),
-                              {{}, [&](actors::order_replies::answer a) { done = std::move(a); }});
+  h.town.service->set_terms({"a", 4}, h.town.here.get_executor(),
+                            {{}, [&](actors::order_replies::answer a) { done = std::move(a); }});
   REQUIRE(h.town.here.run([&] { return done.has_value(); }, 1s));
   REQUIRE(done->has_value());
   CHECK((*done)->share == 4);
@@ -191,8 +191,8 @@ TEST_CASE("shares of models: a share that changes holds from the next steps on")
   CHECK(seen.least[0] >= 0.77);
   CHECK(seen.most[0] <= 0.83);
   done.reset();
-  h.town.service->share_model({"nobody", 4}, h.town.here.get_executor(),
-                              {[&](actors::order_replies::answer a) { done = std::move(a); }, {}});
+  h.town.service->set_terms({"nobody", 4}, h.town.here.get_executor(),
+                            {[&](actors::order_replies::answer a) { done = std::move(a); }, {}});
   REQUIRE(h.town.here.run([&] { return done.has_value(); }, 1s));
   REQUIRE(done->has_error());
   CHECK(done->error().fault.code == core::errc::model_not_found);

@@ -35,14 +35,15 @@ export const busy = {
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?, part?, call?} or {parts, …}],
  * gap_ms: (i) => ms, finish_reason}. A job runs whether anybody follows it or not, and is kept until the
  * server stops.
- * @param {{port?: number, key?: string, tokens_per_s?: number, hold_at?: number, presets?: string[], plan?:
- *   (request: object) => object | undefined}} [options] hold_at: the number of pieces after which each job
- *   waits for release(), so that a test acts in mid-answer however slow its browser is; plan: the plan for a
- *   request; undefined: a story, told at tokens_per_s
+ * @param {{port?: number, key?: string, admin_key?: string, tokens_per_s?: number, hold_at?: number,
+ *   presets?: string[], plan?: (request: object) => object | undefined}} [options] hold_at: the number of
+ *   pieces after which each job waits for release(), so that a test acts in mid-answer however slow its
+ *   browser is; plan: the plan for a request; undefined: a story, told at tokens_per_s
  */
 export async function start_fake({
   port = 0,
   key,
+  admin_key,
   tokens_per_s = 50,
   hold_at = Infinity,
   presets = [],
@@ -60,12 +61,18 @@ export async function start_fake({
     /** Which models are there. */ models: ["story-teller", "sim"],
     /** What /v1/stats says of a load: {model, done, total}. */ loading: undefined,
     /** What else /v1/stats says. */ stats: busy,
+    /** What /v1/admin/models says. */ admin: { models: [], devices: [] },
+    /** Every question and order of an administrator: {method, url, bearer, status, body}. */ asked: [],
+    /** Refuses every administrator. */ forbid: false,
+    /** What refuses an order: {status, message}.
+     * @type {(name: string, what: object) => object | undefined} */
+    refuse_order: () => undefined,
     /** The number of bytes, or of frames, after which a new socket is cut; undefined: never.
      * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
   };
   const http = createServer((request, response) => {
     const bearer = request.headers.authorization?.replace("Bearer ", "");
-    const known = !key || bearer === key || server.tokens.has(bearer);
+    const known = !key || (bearer && [key, admin_key].includes(bearer)) || server.tokens.has(bearer);
     const answers = {
       "/v1/models": { data: server.models.map((id) => ({ id })), presets },
       "/v1/stats": { ...server.stats, loading: server.loading },
@@ -73,6 +80,10 @@ export async function start_fake({
     if (request.url === "/health/live") return response.end("{}");
     if (request.url === "/v1/stream/tokens")
       return give_token(request, response, { key, tokens: server.tokens });
+    if (request.url.startsWith("/v1/admin/models")) {
+      const right = !server.forbid && (!key || bearer === admin_key);
+      return administer(request, response, server, { bearer, known, right });
+    }
     if (!(request.url in answers)) return serve_file(request, response);
     const answer = known ? answers[request.url] : { error: { message: "a key is needed" } };
     response.writeHead(known ? 200 : 401).end(JSON.stringify(answer));
@@ -142,6 +153,24 @@ function serve_file(request, response) {
   response.writeHead(200, { "content-type": mime[extname(name)], "content-security-policy": page_policy });
   createReadStream(file).pipe(response);
 }
+
+/** /v1/admin/models, and the orders under it. */
+async function administer(request, response, server, { bearer, known, right }) {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const asked = { method: request.method, url: request.url, bearer, body: body && JSON.parse(body) };
+  const name = decodeURIComponent(request.url.split("/")[4] ?? "");
+  const refusal = right ? name && server.refuse_order(name, asked.body) : not_for(known);
+  const status = refusal?.status ?? 200;
+  server.asked.push({ ...asked, name, status });
+  const error = { error: { message: refusal?.message } };
+  response.writeHead(status).end(JSON.stringify(status === 200 ? server.admin : error));
+}
+
+const not_for = (known) =>
+  known
+    ? { status: 403, message: "this needs the key of an admin" }
+    : { status: 401, message: "unknown key" };
 
 /** POST /v1/stream/tokens: gives a token for the key in the header. The token does not show the key. */
 async function give_token(request, response, { key, tokens }) {

@@ -235,6 +235,8 @@ std::string complaint(const conversation& c, const outcome& o) {
     return c.what + ": " + std::to_string(n) + " answers, and at most " + std::to_string(c.most_answers) +
            " should be given:\n" + o.heard.substr(0, 2000);
   }
+  if (!c.must_not_hear.empty() && o.heard.find(c.must_not_hear) != o.heard.npos)
+    return c.what + ": it was told «" + c.must_not_hear + "»:\n" + o.heard.substr(0, 2000);
   return {};
 }
 

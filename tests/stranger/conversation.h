@@ -45,6 +45,7 @@ struct conversation {
   std::uint32_t from = loopback;
   std::size_t most_answers = no_bound;  // HTTP answers that the server may give to all this
   std::size_t most_taken = no_bound;    // bytes that the server may take of this
+  std::string must_not_hear;            // what no answer to this may say; empty: they may say anything
 };
 
 struct outcome {

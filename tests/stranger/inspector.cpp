@@ -191,6 +191,18 @@ std::string inspector::stats_at_rest() {
   return {};
 }
 
+// A round may leave it asleep: an order wakes it, so that no honest job has to wait for that.
+std::string inspector::own_model_awake(const std::string& all) {
+  const std::string& model = server_.at().model;
+  if (all.find("{\"name\":\"" + model + "\",\"state\":\"asleep\"") == all.npos) return {};
+  const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
+  target admin = server_.at();
+  if (!admin.keys.empty()) admin.keys = {admin.admin_key};
+  const auto wake = request_text(admin, 0, "POST /v1/admin/models/" + model, R"({"action":"wake"})");
+  const auto said = ask(admin.port, wake, patience);
+  return said.starts_with("HTTP/1.1 200 ") ? "" : "the server's own model sleeps on: " + said.substr(0, 500);
+}
+
 // An order that a stranger gave may still be carried out: the next one is refused as busy until then.
 std::string inspector::guests_gone() {
   const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
@@ -204,8 +216,9 @@ std::string inspector::guests_gone() {
     base += escaped;
   }
   bool served = false;
-  std::string wrong;
-  for (const auto& name : model_names(list())) {
+  const std::string all = list();
+  std::string wrong = own_model_awake(all);
+  for (const auto& name : model_names(all)) {
     if (name == base) {
       served = true;
       continue;

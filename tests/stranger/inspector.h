@@ -34,6 +34,7 @@ class inspector {
   std::string fill_cache();
   std::string stats_at_rest();
   std::string honest_tokens();
+  std::string own_model_awake(const std::string& all);  // of all models: wakes the server's own if it sleeps
   std::string guests_gone();  // forgets the models that strangers have loaded
   std::string descriptors_closed();
   std::string threads_at_rest();

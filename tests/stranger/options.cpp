@@ -15,7 +15,7 @@ constexpr const char* usage =
     "N]\n"
     "stranger --attack 127.0.0.1:PORT [--slow N] [--mute N] [--hostile N] [--messages-per-s M]\n"
     "         [--seconds T] [--from 127.A.B.C] [--key K]\n"
-    "kinds: http websocket session events greedy crowd flood constraint model response\n";
+    "kinds: http websocket session events greedy crowd flood constraint model response demand\n";
 
 template <class Number>
 bool read_number(std::string_view text, Number& into) {

@@ -9,11 +9,12 @@ round make_round(std::uint64_t seed, const target& t, std::string_view kind) {
     unsigned weight;
     std::size_t surge_share;
     int limit_ms;
-  } kinds[] = {{"http", http_talk, 17, 1, 3000},       {"websocket", websocket_talk, 17, 1, 3000},
+  } kinds[] = {{"http", http_talk, 15, 1, 3000},       {"websocket", websocket_talk, 15, 1, 3000},
                {"session", session_talk, 13, 1, 3000}, {"events", event_talk, 6, 1, 3000},
                {"greedy", greedy_talk, 4, 2, 6000},    {"crowd", crowd_talk, 8, 1, 3000},
-               {"flood", flood_talk, 11, 8, 3000},     {"constraint", constraint_talk, 11, 1, 4000},
-               {"model", model_talk, 7, 1, 3000},      {"response", response_talk, 6, 1, 3000}};
+               {"flood", flood_talk, 9, 8, 3000},      {"constraint", constraint_talk, 11, 1, 4000},
+               {"model", model_talk, 7, 1, 3000},      {"response", response_talk, 6, 1, 3000},
+               {"demand", demand_talk, 6, 1, 4000}};
   random_source draw(seed);
   std::size_t lot = draw.below(100);
   for (const auto& k : kinds) {

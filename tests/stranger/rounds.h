@@ -44,6 +44,9 @@ std::vector<conversation> constraint_talk(random_source& draw, const target& t);
 // Orders that load, unload and swap models beside the one that stays: right and wrong, from clients that
 // leave.
 std::vector<conversation> model_talk(random_source& draw, const target& t);
+// Models that are not ready, or do not fit: clients that wait for them and leave while they load or wake, and
+// keys that ask for the models of others.
+std::vector<conversation> demand_talk(random_source& draw, const target& t);
 // A great many connections that all do the same little.
 std::vector<conversation> crowd_talk(random_source& draw, const target& t);
 // One or two connections that never stop sending.

@@ -90,7 +90,7 @@ std::string write_file(std::string_view text) {
 
 std::string write_keys(const target& t) {
   std::string text;
-  for (const auto& k : t.keys) text += k + "\n";
+  for (const auto& k : t.keys) text += k + (k == t.bound_key ? " models=" + t.model : "") + "\n";
   text += t.admin_key + " admin\n";
   return write_file(text);
 }
@@ -102,13 +102,15 @@ std::unique_ptr<server> server::start(const options& o, std::string& fault) {
   if (o.keys) {
     s->target_.keys = {"first-key-0123456789", "second-key-abcdefghi", "third-key-ABCDEFGHIJ"};
     s->target_.admin_key = "admin-key-0123456789";
-    s->key_file_ = write_keys(s->target_);
+    s->target_.bound_key = "third-key-ABCDEFGHIJ";
   }
   if (o.model == "sim") {
     s->target_.guest_source = "sim:rate=2000,mb=30,sleep=20/20";
+    s->target_.slow_source = "sim:rate=2000,mb=30,load=300,sleep=20/300";
   } else {
     s->target_.model = "rill";
   }
+  if (o.keys) s->key_file_ = write_keys(s->target_);
   s->template_file_ = write_file(calling_template());
   const bool ready = s->spawn(o) && s->read_ready_line();
   // Both were read at the start; they are removed now, so that an interrupt leaves no file.

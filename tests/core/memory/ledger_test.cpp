@@ -45,6 +45,7 @@ TEST_CASE(
         const std::uint64_t free = l.free();
         l.sleep(id);
         REQUIRE(l.free() == free + freed);
+        REQUIRE(bytes_of(l.taken_lines()) == l.taken());
         const auto other = l.grant("o", {.weights = r() % (l.free() / 2 + 1)}).value();
         const bool fits = freed <= l.free();
         const auto woken = l.wake(id);
@@ -66,6 +67,7 @@ TEST_CASE(
       const auto before = l.entries();
       const std::uint64_t free = l.free();
       REQUIRE(wide{d.total} - taken == free);
+      REQUIRE(bytes_of(l.taken_lines()) == l.taken());
       const auto id = l.grant("m", lines);
       REQUIRE(id.has_value() == (taken + sum(lines) <= d.total));
       if (!id) {

@@ -80,7 +80,7 @@ export async function open_context(t, look = {}) {
 }
 
 const lost = /ERR_(CONNECTION_|SOCKET_NOT_CONNECTED|INCOMPLETE)|WebSocket (connection|is closed)/;
-const refused = /status of (401|503)/;
+const refused = /status of (40[139]|422|503)/;
 
 /** Opens the page. Errors of the page fail the test, except those that a lost server causes. */
 export async function open_page(t, server, look) {

@@ -100,6 +100,31 @@ TEST_CASE("model naps: an admin lets a model sleep and wakes it, and lists and m
   CHECK(c.post("/v1/completions", job_of("big")).status == 200);
 }
 
+TEST_CASE("model naps: the lines of a device add up to what its models take, and to its total") {
+  nap_server s;
+  http_client c(s.server->port());
+  const auto of = [](const boost::json::value& at, std::string_view key) {
+    return at.at(key).to_number<std::uint64_t>();
+  };
+  const auto weights = [&](const char* route) {
+    const auto all = c.get(route).json();
+    const auto& d = all.at("devices").at(0);
+    const auto& pages = d.at("pages");
+    const auto lines = of(d, "weights") + of(d, "workspaces") + of(d, "runtime") + of(d, "staging") +
+                       of(pages, "used") + of(pages, "cached") + of(pages, "free");
+    CHECK(lines == of(d, "models"));
+    CHECK(lines + of(d, "outside") + of(d, "context") + of(d, "reserve") + of(d, "free") == of(d, "total"));
+    CHECK(of(d, "total") == std::uint64_t{8192} << 20);
+    return of(d, "weights");
+  };
+  for (const char* route : {models_route, "/v1/stats"}) {
+    CHECK(weights(route) == 1000 << 20);
+    put_to_sleep(c, "host");
+    CHECK(weights(route) == 0);
+    CHECK(change_model(c, "big", R"({"action":"wake"})").status == 200);
+  }
+}
+
 TEST_CASE("model naps: a sleep and a wake may be begun without a wait for their end") {
   nap_server s;
   http_client c(s.server->port());

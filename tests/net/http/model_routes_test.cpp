@@ -124,6 +124,33 @@ TEST_CASE("model routes: a share is set with a load and changed later, and lists
   CHECK(change_model(c, "second", R"({"share":2,"wait":false})").status == 202);
 }
 
+TEST_CASE("model routes: a model is pinned and let go again, and stays so over loads") {
+  server_fixture f;
+  http_client c(f.port());
+  const auto in_stats = [&](std::string_view name) -> boost::json::value {
+    const auto stats = c.get("/v1/stats").json();
+    for (const auto& m : stats.at("models").as_array())
+      if (m.at("name") == json_text(name)) return m;
+    return {};
+  };
+  CHECK(add_model(c, "second").json().at("pinned") == false);
+  const auto pinned = change_model(c, "second", R"({"pinned":true})");
+  CHECK(pinned.status == 200);
+  CHECK(pinned.json().at("pinned") == true);
+  CHECK(pinned.json().at("share") == 1);
+  CHECK(in_stats("second").at("pinned") == true);
+  CHECK(in_stats("second").at("state") == "ready");
+  CHECK(in_stats("second").at("running") == 0);
+  CHECK(change_model(c, "second", R"({"action":"unload"})").json().at("pinned") == true);
+  CHECK(in_stats("second").at("state") == "absent");
+  CHECK(change_model(c, "second", R"({"action":"load"})").json().at("pinned") == true);
+  CHECK(change_model(c, "second", R"({"pinned":false,"share":2})").json().at("pinned") == false);
+  CHECK(model_of(c, "second").at("share") == 2);
+  CHECK(change_model(c, "nobody", R"({"pinned":true})").status == 404);
+  CHECK(change_model(c, "second", R"({"pinned":"yes"})").error().at("param") == "pinned");
+  CHECK(in_stats("sim").at("pinned") == false);
+}
+
 TEST_CASE("model routes: a model comes in the place of another") {
   server_fixture f;
   http_client c(f.port());

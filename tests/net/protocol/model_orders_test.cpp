@@ -92,7 +92,7 @@ TEST_CASE("model orders: what is wrong with a load is named, and what is planned
   CHECK_FALSE(orders::parse_load(R"({"name":"n)" + longest + "\"}").has_value());
 }
 
-TEST_CASE("model orders: a change loads, unloads or sets the share") {
+TEST_CASE("model orders: a change loads, unloads or sets the terms") {
   using kind = orders::change::kind;
   const auto load = orders::parse_change(R"({"action":"load","wait":false})");
   REQUIRE(load.has_value());
@@ -105,13 +105,20 @@ TEST_CASE("model orders: a change loads, unloads or sets the share") {
   CHECK(orders::parse_change(R"({"action":"unload","drain_s":0})")->drain == std::chrono::nanoseconds(0));
   const auto share = orders::parse_change(R"({"share":2.5,"wait":false})");
   REQUIRE(share.has_value());
-  CHECK(share->is == kind::share);
+  CHECK(share->is == kind::terms);
   CHECK(share->share == 2.5);
   const auto both = orders::parse_change(R"({"action":"load","share":3,"limits":{"queue":0}})");
   REQUIRE(both.has_value());
   CHECK(both->is == kind::load);
   CHECK(both->share == 3.0);
   CHECK(both->limits.queue == 0u);
+  const auto pinned = orders::parse_change(R"({"pinned":false,"share":2})");
+  REQUIRE(pinned.has_value());
+  CHECK(pinned->is == kind::terms);
+  CHECK(pinned->pinned == false);
+  CHECK(pinned->share == 2.0);
+  CHECK(orders::parse_change(R"({"pinned":true})")->pinned == true);
+  CHECK_FALSE(orders::parse_change(R"({"pinned":true})")->share.has_value());
   const auto nap = orders::parse_change(R"({"action":"sleep","level":"disk","drain_s":2})");
   REQUIRE(nap.has_value());
   CHECK(nap->is == kind::sleep);
@@ -131,6 +138,10 @@ TEST_CASE("model orders: a change loads, unloads or sets the share") {
              {R"({"action":"unload","level":"disk"})", "level", "'sleep' alone"},
              {R"({"share":1,"level":"disk"})", "level", "'sleep' alone"},
              {R"({"action":"load","kv_tokens":9})", "kv_tokens", "not supported", errc::not_supported},
+             {R"({"pinned":1})", "pinned", "true or false"},
+             {R"({"pinned":null})", "action", "missing"},
+             {R"({"action":"load","pinned":true})", "pinned", "'load'"},
+             {R"({"action":"unload","pinned":true})", "pinned", "'unload'"},
              {R"({"share":0})", "share", "[0.001, 1000]"},
              {R"({"share":true})", "share", "number"},
              {R"({"action":"unload","share":1})", "share", "'unload'"},
