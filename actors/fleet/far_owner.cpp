@@ -47,6 +47,7 @@ far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::v
             [this](far_engine where) { return std::make_shared<far_port>(mail_, std::move(where)); }),
       outbox_(*doors_.cancel_to_release),
       searches_(doors_.memory),
+      lists_(doors_.memory, name_),
       questions_(random_numbers()) {}
 
 void far_owner::open_mailbox() {
@@ -86,6 +87,9 @@ core::result<> far_owner::begin() {
     self->look_after_searches();
     self->outbox_.flush();
   });
+  list_timer_ = time_.make_timer(ex_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->look_after_lists();
+  });
   view_.publish();
   const std::pair<std::string, void (far_owner::*)(bus::message&)> all[] = {
       {subjects_.tokens_to(name_), &far_owner::on_tokens},
@@ -104,6 +108,8 @@ void far_owner::stop() {
   timer_.reset();
   room_timer_.reset();
   search_timer_.reset();
+  list_timer_.reset();
+  lists_.end_all();
   for (const auto& n : searches_.names()) end_search(n, job_search::end::nothing);
   mail_.stop();
   while (!jobs_.empty())

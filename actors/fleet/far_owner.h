@@ -26,6 +26,7 @@
 
 #include "actors/bus.h"
 #include "actors/fleet/far_job.h"
+#include "actors/fleet/far_list.h"
 #include "actors/fleet/far_search.h"
 #include "actors/fleet/fleet_view.h"
 #include "actors/fleet/gateway_side.h"
@@ -86,6 +87,7 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on(far_cancel& m);
   void on(far_pause& m);
   void on(far_find& m);
+  void on(far_ask& m);
   void on(far_adopt& m);
   job_ptr add(core::job job, job_stream::owner_end end, far_engine where, bool may_pause);
 
@@ -109,6 +111,10 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void claim(const job_ptr& j);
   void on_claimed(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
   void on_adopted(const core::fleet::adopted& f);
+
+  // ---- the jobs of the cell (far_cell.cpp)
+  void ask_cell(core::fleet::job_question q);
+  void look_after_lists();
 
   // ---- jobs that other gateways will have (far_hand_over.cpp)
   void look_after_hand_over();
@@ -155,8 +161,9 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   fleet_view view_;
   outbox outbox_;
   std::vector<std::unique_ptr<bus::subscription>> ears_;
-  std::unique_ptr<timekeeper::timer> timer_, room_timer_, search_timer_;
+  std::unique_ptr<timekeeper::timer> timer_, room_timer_, search_timer_, list_timer_;
   far_searches searches_;
+  far_lists lists_;
   const std::function<std::uint64_t()> questions_;  // random numbers
   bool stopped_ = false;
   std::unordered_map<core::job_id, job_ptr, core::job_id_hash> jobs_;

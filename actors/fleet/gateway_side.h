@@ -54,7 +54,8 @@ struct gateway_counts {
   std::uint64_t hops = 0;         // jobs that a worker refused, or did not answer for, and another took
   std::uint64_t dead = 0;         // workers that were given up
   std::uint64_t searches = 0;     // jobs that were looked for in the fleet
-  std::uint64_t crowded = 0;      // searches that were refused, since there are too many
+  std::uint64_t lists = 0;        // times that the workers were asked for their jobs
+  std::uint64_t crowded = 0;      // searches and lists that were refused, since there are too many
   std::uint64_t adopted = 0;      // jobs that came from another gateway
   std::uint64_t given = 0;        // jobs that another gateway has adopted
   std::uint64_t known = 0;        // tokens of prompts that chosen workers were known to have in their caches

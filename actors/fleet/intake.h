@@ -29,6 +29,7 @@
 #include "actors/timekeeper.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/landmarks.h"
+#include "core/fleet/list_frame.h"
 #include "core/fleet/subjects.h"
 
 namespace weir::actors::fleet {
@@ -105,6 +106,10 @@ class intake : public std::enable_shared_from_this<intake> {
   void leave(const std::shared_ptr<guest>& g);
   void lose_peer(guest& g);
 
+  // ---- which jobs the worker has (intake_list.cpp)
+  void on_list(bus::message& m);
+  std::vector<std::shared_ptr<guest>> asked_for(const core::fleet::job_question& q);
+
   // ---- what is told (intake_news.cpp)
   void note(const std::shared_ptr<guest>& g);
   void flush();
@@ -147,7 +152,7 @@ class intake : public std::enable_shared_from_this<intake> {
   part_shelf shelf_;
   std::deque<std::weak_ptr<guest>> left_;  // the oldest first
   std::uint64_t left_bytes_ = 0;
-  per_second finds_{4096}, found_bytes_{std::uint64_t{64} << 20};
+  per_second finds_{4096}, lists_{256}, found_bytes_{std::uint64_t{64} << 20};
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;
   std::map<std::uint64_t, told_landmarks> told_;  // by engine

@@ -37,7 +37,9 @@ enum class frame_kind : std::uint8_t {
   adopted,    // another gateway has adopted these jobs
   crash,      // in a demonstration: the worker that has this job kills its own process
   landmarks,  // which prefixes an engine has in its cache, among the boards of its worker
-  last = landmarks
+  list,       // a gateway asks all workers for the jobs that they have, or wants some to end
+  listed,     // a part of the answer
+  last = listed
 };
 
 // Begins a frame.

@@ -8,6 +8,7 @@
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
 #include "core/fleet/landmarks.h"
+#include "core/fleet/list_frame.h"
 #include "core/fleet/resume_part.h"
 #include "core/fleet/token_frame.h"
 
@@ -62,6 +63,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto n = read_landmarks(bytes)) {
     require(8 * (n->came.size() + n->gone.size()) <= bytes.size());
     require(read_landmarks(frame_of(*n)) == n);
+  }
+  if (const auto q = read_job_question(bytes)) {
+    require(!q->cancel || q->id);
+    require(read_job_question(frame_of(*q)).has_value());
+  }
+  if (const auto l = read_listed(bytes)) {
+    require(l->jobs.size() <= bytes.size() / 30 && l->part < l->of);
+    const auto again = read_listed(frame_of(*l));
+    require(again && frame_of(*again) == frame_of(*l));
   }
   token_frame f;
   if (f.read(bytes))
