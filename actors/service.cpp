@@ -454,6 +454,7 @@ service_doors service::doors() const {
                          std::shared_ptr<const served_model> model, const executor& shard) {
             return p->begin_job(r, id, answer, created, model ? model->ended : nullptr, shard);
           },
+          [p = p_.get()] { return p->all_models(); },
           [p = p_.get()](std::weak_ptr<job_finder> who) {
             const std::lock_guard held(p->finder_lock);
             p->job_finder_ = std::move(who);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <limits>
-#include <random>
 
+#include "actors/fleet/random_numbers.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
 #include "core/insist.h"
@@ -24,13 +24,6 @@ constexpr std::size_t mailbox_size = std::size_t{1} << 17;
 constexpr core::duration quiet_for = std::chrono::seconds(1);  // then a worker is asked for a job's news
 constexpr core::duration farewells_kept = std::chrono::minutes(1);
 constexpr std::size_t most_farewells = 4096;  // of a worker
-
-// Numbers that nobody can guess, by which a gateway knows the answers to its questions.
-std::function<std::uint64_t()> random_numbers() {
-  return [source = std::make_shared<std::random_device>()] {
-    return std::uint64_t{(*source)()} << 32 | (*source)();
-  };
-}
 
 }  // namespace
 
@@ -110,6 +103,7 @@ void far_owner::stop() {
   search_timer_.reset();
   list_timer_.reset();
   lists_.end_all();
+  look_after_orders();
   for (const auto& n : searches_.names()) end_search(n, job_search::end::nothing);
   mail_.stop();
   while (!jobs_.empty())
@@ -190,6 +184,7 @@ void far_owner::tick() {
   look_after_frames();
   look_after_homeless();
   look_after_hand_over();
+  look_after_orders();
   say_farewell();
   if (now >= pulse_at_) {
     pulse_at_ = now + options_.pulse_every;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "net/http/cell_orders.h"
 #include "net/protocol/json.h"
 #include "net/protocol/model_objects.h"
 
@@ -147,6 +148,12 @@ reply model_props(hub& h, const std::string& name, const bearer& from) {
 }
 
 reply list_all_models(hub& h) {
+  if (const auto& fleet = h.server().options.fleet) {
+    const auto now = fleet();
+    reply r = json_reply(cell_models_body(now ? now->workers : std::vector<actors::fleet::seen_worker>()));
+    r.headers.emplace_back("Cache-Control", "no-store");
+    return r;
+  }
   const auto known = std::make_shared<const models_picture>(h.server().service.all_models());
   std::string devices = "],\"devices\":[";
   for (const auto& d : known->devices) append_device(devices, d);

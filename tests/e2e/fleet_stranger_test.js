@@ -29,7 +29,7 @@ authorization {
 no_auth_user: member
 `;
 
-const kinds = 24; // of frames (core/fleet/frame_kind.h), and one more
+const kinds = 28; // of frames (core/fleet/frame_kind.h), and one more
 const base = "weir.1.main";
 
 describe("a stranger on the bus", { skip }, () => {
@@ -86,7 +86,7 @@ describe("a stranger on the bus", { skip }, () => {
   };
   const text = (s) => Buffer.concat([varint(s.length), Buffer.from(s)]);
   const number = () => varint(below(2 ** 31));
-  const [find_kind, adopt_kind, list_kind, listed_kind] = [18, 9, 23, 24];
+  const [find_kind, adopt_kind, list_kind, listed_kind, wish_kind] = [18, 9, 23, 24, 27];
   const drain_kind = 16; // an operator's order: who knows a worker's name may give it, if permitted
 
   /** What a stranger can say, each with a subject and bytes. */
@@ -139,6 +139,10 @@ describe("a stranger on the bus", { skip }, () => {
     "all jobs, asked for": () => [
       `${base}.find`,
       frame(list_kind, Buffer.concat([number(), text(name()), Buffer.from([0, 0, 0])])),
+    ],
+    "an order to unload the model": () => [
+      `${base}.o.${one_of(workers).name}.ctl`,
+      frame(wish_kind, Buffer.concat([number(), Buffer.from([1, 1]), text("sim"), text('{"action":"unload"}')])),
     ],
     "an invented list of jobs": () => [
       one_of(subjects()),
