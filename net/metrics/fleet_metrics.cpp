@@ -31,7 +31,7 @@ void append_rejects(prometheus_text& out, const std::vector<seen_worker>& worker
              "Frames that a worker could not read, or that are for no worker, and dropped.");
   for (const auto& w : workers) out.sample({{"worker", w.board.worker}}, w.board.broken);
   out.family("weir_fleet_worker_untold_total", type::counter,
-             "Questions for jobs that a worker did not tell of: of another key, or unknown.");
+             "Questions for jobs of another key, of which a worker told nothing.");
   for (const auto& w : workers) out.sample({{"worker", w.board.worker}}, w.board.untold);
 }
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join as path_of } from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { Nats, boards, skip, start_weir, until } from "./fleet_kit.js";
+import { Nats, boards, fleet, skip, start_weir, until } from "./fleet_kit.js";
 import { events_of } from "./event_source.js";
 
 const device = "sim:rate=50";
@@ -133,5 +133,53 @@ describe("the jobs of a cell", { skip }, () => {
       "it is found",
     );
     assert.equal(await stream.done, "cancel");
+  });
+
+  test("orders for models go to a worker, at a gateway and over the bus", async () => {
+    const order = async (key, path, body, method = "POST") => {
+      const answer = await fetch(gateways[0].url + path, {
+        method,
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body: body && JSON.stringify(body),
+      });
+      return { status: answer.status, on: answer.headers.get("x-weir-worker"), body: await answer.json() };
+    };
+    const models = async () => (await asked(gateways[1], admin, "/v1/admin/models")).body.models;
+    const late_at = async () => (await models()).find(({ name }) => name === "late")?.workers ?? [];
+    assert.equal((await asked(gateways[0], one, "/v1/admin/models")).status, 403);
+    assert.equal((await order(one, "/v1/admin/models", { name: "late", source: "sim:rate=60" })).status, 403);
+    const [first] = await models();
+    assert.equal(first.name, "sim");
+    assert.equal(first.state, "ready");
+    assert.deepEqual(first.workers.map(({ worker }) => worker).sort(), workers.map(({ name }) => name).sort());
+
+    const to = workers[1].name;
+    const loaded = await order(admin, "/v1/admin/models", { name: "late", source: "sim:rate=60", on: to });
+    assert.equal(loaded.status, 201, JSON.stringify(loaded.body));
+    assert.equal(loaded.on, to);
+    assert.equal(loaded.body.state, "ready");
+    await until(async () => (await late_at()).length === 1, "its board says so");
+    assert.equal((await late_at())[0].worker, to);
+    const again = await order(admin, "/v1/admin/models", { name: "late", source: "sim:rate=60", on: to });
+    assert.equal(again.status, 409);
+    assert.equal(again.body.error.code, "already_there");
+    assert.equal((await order(admin, "/v1/admin/models", { name: "x", colour: "red" })).status, 400);
+    assert.equal((await order(admin, "/v1/admin/models/sim", { action: "unload" })).body.error.param, "on");
+
+    const gone = await order(admin, "/v1/admin/models/late", { action: "unload" });
+    assert.equal(gone.status, 200, JSON.stringify(gone.body));
+    assert.equal(gone.on, to);
+    await until(async () => (await late_at())[0]?.state === "absent", "its board says so");
+    const back = await fleet(nats, ["load", "late", "--on", to]);
+    assert.equal(back.code, 0, back.log);
+    assert.equal(JSON.parse(back.text).state, "ready");
+    const nowhere = await fleet(nats, ["unload", "late", "--on", "a".repeat(16)]);
+    assert.notEqual(nowhere.code, 0);
+    assert.match(nowhere.log, /no worker/);
+    const unknown = await fleet(nats, ["wake", "nothing", "--on", to]);
+    assert.notEqual(unknown.code, 0);
+    assert.match(unknown.log, /nothing/);
+    assert.equal((await order(admin, "/v1/admin/models/late", undefined, "DELETE")).status, 200);
+    await until(async () => (await late_at()).length === 0, "its name is forgotten");
   });
 });
