@@ -19,23 +19,23 @@ namespace wire = core::fleet;
 namespace {
 
 using actors::fleet::seen_worker;
-using wire::known_model;
-using verb = wire::model_verb;
+using model_at_worker = wire::known_model;
+using wish_verb = wire::model_verb;
 
 constexpr std::size_t most_tries = 3;  // workers that are asked to load a model
 
-core::result<verb> verb_of(endpoint to) {
+core::result<wish_verb> verb_of(endpoint to) {
   switch (to) {
     case endpoint::add_model:
-      return verb::add;
+      return wish_verb::add;
     case endpoint::change_model:
-      return verb::change;
+      return wish_verb::change;
     case endpoint::remove_model:
-      return verb::remove;
+      return wish_verb::remove;
     case endpoint::swap_models:
-      return verb::swap;
+      return wish_verb::swap;
     case endpoint::plan_model:
-      return verb::plan;
+      return wish_verb::plan;
     default:
       return core::make_error(core::errc::not_supported,
                               "a gateway takes orders at /v1/admin alone: it runs no model itself");
@@ -43,21 +43,21 @@ core::result<verb> verb_of(endpoint to) {
 }
 
 // The text member `name` of an order; empty: it has none.
-std::string text_member(const boost::json::object& o, std::string_view name) {
+std::string order_text(const boost::json::object& o, std::string_view name) {
   const auto* v = o.if_contains(name);
   return v && v->is_string() ? std::string(v->get_string()) : std::string();
 }
 
 core::result<std::string> take_on(boost::json::object& o) {
   if (!o.contains("on")) return std::string();
-  const std::string on = text_member(o, "on");
+  const std::string on = order_text(o, "on");
   if (!wire::is_name(on)) return core::bad_param("on", "on must be the name of a worker, of 16 characters");
   o.erase("on");
   return on;
 }
 
-const known_model* known_to(const seen_worker& w, const std::string& model) {
-  const auto at = std::ranges::find(w.board.known, model, &known_model::name);
+const model_at_worker* known_to(const seen_worker& w, const std::string& model) {
+  const auto at = std::ranges::find(w.board.known, model, &model_at_worker::name);
   return at == w.board.known.end() ? nullptr : &*at;
 }
 
@@ -99,7 +99,7 @@ bool is_worth_another(unsigned status) {
   return status == 404 || status == 409 || status == 422 || status == 503;
 }
 
-void append_worker_of(std::string& out, const seen_worker& w, const known_model& m) {
+void append_worker_of(std::string& out, const seen_worker& w, const model_at_worker& m) {
   append_object(out, [&] {
     append_text(out, "worker", w.board.worker);
     append_text(out, "state", m.state);
@@ -175,16 +175,16 @@ core::result<cell_order> read_cell_order(const route_match& route, std::string_v
     return core::bad_param("name", "an order over a fleet has at most {} bytes, and a name {}",
                            wire::longest_wish, wire::longest_wish_name);
   out.wish.name = out.model = route.id;
-  if (*v == verb::remove && body.empty()) return out;
+  if (*v == wish_verb::remove && body.empty()) return out;
   auto o = read_body(body, most_values);
   if (!o) return o.error();
   auto on = take_on(*o);
   if (!on) return on.error();
   out.on = std::move(*on);
-  if (*v == verb::add || *v == verb::plan) out.model = text_member(*o, "name");
-  out.loads =
-      *v == verb::add || *v == verb::plan || (*v == verb::change && text_member(*o, "action") == "load");
-  if (*v != verb::remove || !o->empty()) out.wish.body = boost::json::serialize(*o);
+  if (*v == wish_verb::add || *v == wish_verb::plan) out.model = order_text(*o, "name");
+  out.loads = *v == wish_verb::add || *v == wish_verb::plan ||
+              (*v == wish_verb::change && order_text(*o, "action") == "load");
+  if (*v != wish_verb::remove || !o->empty()) out.wish.body = boost::json::serialize(*o);
   return out;
 }
 
@@ -209,7 +209,7 @@ core::result<std::vector<std::string>> workers_for(const cell_order& o, const st
 }
 
 std::string cell_models_body(const std::vector<seen_worker>& all) {
-  std::map<std::string, std::vector<std::pair<const seen_worker*, const known_model*>>> by_name;
+  std::map<std::string, std::vector<std::pair<const seen_worker*, const model_at_worker*>>> by_name;
   for (const auto& w : all)
     for (const auto& m : w.board.known) by_name[m.name].emplace_back(&w, &m);
   std::string out = R"({"models":[)";

@@ -57,7 +57,7 @@ asio::awaitable<bool> http_session::carry_out(const route_match& route, std::str
     reply refused = std::move(*no);
     co_return co_await write(std::move(refused));
   }
-  const auto begin = [&](std::function<void(reply)> answered) {
+  const order_beginning begin = [&](std::function<void(reply)> answered) {
     begin_order(hub_.server().service, std::move(*order), hub_.executor(), std::move(answered));
   };
   co_return co_await answer_order(begin);
@@ -70,15 +70,14 @@ asio::awaitable<bool> http_session::order_worker(const route_match& route, std::
     reply no = read ? shutting_down() : refused_order(read.error());
     co_return co_await write(std::move(no));
   }
-  const auto begin = [&](std::function<void(reply)> answered) {
+  const order_beginning begin = [&](std::function<void(reply)> answered) {
     begin_cell_order(hub_.server().options, std::move(*read), hub_.executor(), std::move(answered));
   };
   co_return co_await answer_order(begin);
 }
 
 // Writes what an order that begin(answered) begins answers, however long that takes.
-asio::awaitable<bool> http_session::answer_order(
-    const std::function<void(std::function<void(reply)>)>& begin) {
+asio::awaitable<bool> http_session::answer_order(const order_beginning& begin) {
   const auto said = std::make_shared<std::optional<reply>>();
   auto answered = [said, news = std::weak_ptr(news_)](reply r) {
     *said = std::move(r);

@@ -127,9 +127,12 @@ describe("a stranger on the bus", { skip }, () => {
       frame(find_kind, Buffer.concat([noise(16), number(), number(), text(name())])),
     ],
     "the id of a job, looked for with another key": () => {
-      const { bytes } = one_of(said.filter(({ subject, bytes }) => subject.endsWith(".job") && bytes[1] === 1));
-      return [`${base}.find`,
-        frame(find_kind, Buffer.concat([bytes.subarray(2, 18), varint(1 + below(99)), number(), text(name())]))];
+      const jobs = said.filter(({ subject, bytes }) => subject.endsWith(".job") && bytes[1] === 1);
+      const id = one_of(jobs).bytes.subarray(2, 18);
+      return [
+        `${base}.find`,
+        frame(find_kind, Buffer.concat([id, varint(1 + below(99)), number(), text(name())])),
+      ];
     },
     "a guessed id, cancelled as an admin": () => [
       `${base}.find`,
@@ -142,7 +145,10 @@ describe("a stranger on the bus", { skip }, () => {
     ],
     "an order to unload the model": () => [
       `${base}.o.${one_of(workers).name}.ctl`,
-      frame(wish_kind, Buffer.concat([number(), Buffer.from([1, 1]), text("sim"), text('{"action":"unload"}')])),
+      frame(
+        wish_kind,
+        Buffer.concat([number(), Buffer.from([1, 1]), text("sim"), text('{"action":"unload"}')]),
+      ),
     ],
     "an invented list of jobs": () => [
       one_of(subjects()),
