@@ -14,9 +14,10 @@ namespace {
 constexpr core::duration order_within = std::chrono::minutes(20);
 constexpr core::duration permit_within = std::chrono::seconds(2);
 
-core::error no_answer_of(const std::string& worker, bus::answer::how how) {
-  using enum bus::answer::how;
-  if (how == nobody_there)
+using answered = enum bus::answer::how;
+
+core::error no_answer_of(const std::string& worker, answered how) {
+  if (how == answered::nobody_there)
     return core::make_error(core::errc::not_found, "the fleet has no worker {}", worker);
   return core::make_error(core::errc::unavailable, "the worker {} does not answer", worker);
 }
@@ -24,12 +25,12 @@ core::error no_answer_of(const std::string& worker, bus::answer::how how) {
 }  // namespace
 
 void far_owner::order(const std::string& worker, wire::model_wish wish, order_done done) {
-  if (stopped_ || !view_.has(worker)) return done(no_answer_of(worker, bus::answer::how::nobody_there));
+  if (stopped_ || !view_.has(worker)) return done(no_answer_of(worker, answered::nobody_there));
   bus_.ask(subjects_.control_of(worker), wire::frame_of(wire::permit_wish{}), permit_within, ex_,
            [weak = weak_from_this(), worker, wish = std::move(wish), done](bus::answer a) mutable {
              const auto self = weak.lock();
              const auto permit = wire::read_permit(a.bytes);
-             if (!self || self->stopped_ || a.how != bus::answer::how::came || !permit)
+             if (!self || self->stopped_ || a.how != answered::came || !permit)
                return done(no_answer_of(worker, a.how));
              wish.permit = permit->number;
              self->give_order(worker, wish, std::move(done));
@@ -45,7 +46,7 @@ void far_owner::give_order(const std::string& worker, const wire::model_wish& wi
              const auto self = weak.lock();
              if (!self) return;
              auto answer = wire::read_wish_answer(a.bytes);
-             if (a.how == bus::answer::how::came && !answer) ++self->now_.broken;
+             if (a.how == answered::came && !answer) ++self->now_.broken;
              answer ? self->end_order(id, std::move(*answer))
                     : self->end_order(id, no_answer_of(worker, a.how));
            });

@@ -64,8 +64,7 @@ void intake::on(const wire::adopt& f, const bus::message& m) {
   const auto g = guest_for(f);
   auto* const p = g ? peer_of(f.gateway) : nullptr;
   if (!p) {
-    const auto at = guests_.find(f.job.id);
-    if (at != guests_.end() && at->second->key != f.key) ++now_.silent;
+    if (guests_.contains(f.job.id)) ++now_.silent;
     return answer(m.answer_to, wire::gone{name_, {f.job}});
   }
   p->heard = time_.now();

@@ -59,7 +59,7 @@ struct fleet_board {
   std::uint64_t number = 0;     // counts the boards of the worker
   std::uint64_t silent_ms = 0;  // how long a host that has work has not finished a step
   // Since its start: frames that it could not read, or that are for no worker, and dropped; questions for
-  // jobs that it does not tell of.
+  // jobs of other keys.
   std::uint64_t broken = 0, untold = 0;
   std::vector<board_model> models;
   // For each gateway that the worker knows: frames of tokens sent to it, and its jobs that the worker has.
