@@ -161,7 +161,8 @@ class intake : public std::enable_shared_from_this<intake> {
   std::deque<std::weak_ptr<guest>> left_;  // the oldest first
   std::uint64_t left_bytes_ = 0;
   per_second finds_{4096}, lists_{256}, found_bytes_{std::uint64_t{64} << 20};
-  std::deque<std::pair<std::uint64_t, core::time_point>> permits_;  // for orders: when each was given
+  std::unordered_map<std::uint64_t, core::time_point> permits_;  // for orders: when each was given
+  std::deque<std::uint64_t> given_permits_;                      // the oldest first; some were used
   const std::function<std::uint64_t()> random_ = random_numbers();
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;

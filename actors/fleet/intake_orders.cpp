@@ -11,7 +11,7 @@ namespace wire = core::fleet;
 
 namespace {
 
-constexpr std::size_t most_permits = 1024;
+constexpr std::size_t most_permits = std::size_t{1} << 16;  // some 3 MiB
 constexpr core::duration permit_lasts = std::chrono::seconds(5);
 
 }  // namespace
@@ -33,18 +33,20 @@ bool intake::take_order(const bus::message& m) {
 // The oldest permit gives way: whoever asks without end makes permits short, and keeps nobody out.
 void intake::give_permit(const bus::message& m) {
   if (m.answer_to.empty() || !options_.on_order) return void(++now_.broken);
-  if (permits_.size() == most_permits) permits_.pop_front();
-  permits_.emplace_back(random_(), time_.now());
-  bus_.publish(m.answer_to, wire::frame_of(wire::permit{permits_.back().first}));
+  if (given_permits_.size() == most_permits) {
+    permits_.erase(given_permits_.front());
+    given_permits_.pop_front();
+  }
+  const auto number = random_();
+  permits_[number] = time_.now();
+  given_permits_.push_back(number);
+  bus_.publish(m.answer_to, wire::frame_of(wire::permit{number}));
 }
 
 // An order without a permit, or with one that was used, is counted as broken.
 bool intake::use_permit(std::uint64_t number) {
-  const auto at = std::ranges::find(permits_, number, [](const auto& p) { return p.first; });
-  if (at == permits_.end()) return false;
-  const bool lasts = time_.now() - at->second <= permit_lasts;
-  permits_.erase(at);
-  return lasts;
+  const auto given = permits_.extract(number);
+  return given && time_.now() - given.mapped() <= permit_lasts;
 }
 
 void intake::carry_out(const bus::message& m) {

@@ -40,7 +40,8 @@ struct cell : resume_town {
   cell_job cancelled_at(gateway& g, const core::job_id& id, actors::asker who = actors::principal{7, 0}) {
     return asked_at(g, id, who, true);
   }
-  std::uint64_t untold() const {
+  std::uint64_t untold() {
+    wait(milliseconds(300));  // workers show their counts now and then
     std::uint64_t n = 0;
     for (const auto& w : workers) n += w.side->counts().silent;
     return n;
@@ -80,6 +81,7 @@ TEST_CASE("each gateway lists the jobs of all, each once, as their workers have 
     CHECK(j.finish_reason.empty());
   }
   CHECK(ids.size() == 12);
+  t.wait(milliseconds(100));
   CHECK(t.first().side->counts().lists == 1);
 }
 
@@ -270,6 +272,7 @@ TEST_CASE("who invents answers to a question, or asks without end, moves nothing
   REQUIRE(t.here.run([&] { return out.has_value(); }, seconds(1)));
   REQUIRE(out->jobs.size() == 1);
   CHECK(out->jobs.front().id == s->id());
+  t.wait(milliseconds(100));
   CHECK(t.other().side->counts().void_news >= 100);
   const auto before = t.workers.front().side->counts().listed;
   const auto until = t.here.now() + seconds(1);

@@ -11,6 +11,7 @@ namespace {
 
 using namespace weir::net;
 using actors::fleet::seen_worker;
+using net::reply;
 using verb = core::fleet::model_verb;
 using names = std::vector<std::string>;
 
@@ -129,7 +130,7 @@ TEST_CASE("the models of a cell are listed by name, each with its workers") {
   CHECK(models[0].at("name") == "chat");
   CHECK(models[0].at("state") == "ready");
   REQUIRE(models[0].at("workers").as_array().size() == 2);
-  CHECK(models[0].at("workers").at(1).at("worker") == b);
+  CHECK(models[0].at("workers").at(1).at("worker").as_string() == std::string_view(b));
   CHECK(models[0].at("workers").at(1).at("bytes") == 10);
   CHECK(models[3].at("name") == "rare");
   CHECK(models[3].at("state") == "asleep");
