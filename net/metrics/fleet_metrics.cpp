@@ -74,6 +74,9 @@ void append_fleet(prometheus_text& out, const actors::fleet::fleet_figures& now)
         "Tokens of prompts that the chosen workers were known to have in their prefix caches.",
         now.counts.known);
   total("weir_fleet_pick_found_tokens_total", "Tokens of prompts that were found there.", now.counts.found);
+  total("weir_fleet_lists_total", "Times that the workers were asked for their jobs, or to end some.",
+        now.counts.lists);
+  total("weir_fleet_orders_total", "Orders for models that workers were given.", now.counts.orders);
   total("weir_fleet_workers_dead_total", "Workers that were given up.", now.counts.dead);
   total("weir_fleet_frames_total", "Frames of tokens that came.", now.counts.frames);
   total("weir_fleet_frames_again_total", "Times that tokens were missing, and asked for again.",

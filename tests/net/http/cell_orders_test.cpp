@@ -6,6 +6,9 @@
 #include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
+#include "tests/support/http_client.h"
+#include "tests/support/model_talk.h"
+
 namespace weir::tests::cell_orders_test {
 namespace {
 
@@ -91,7 +94,7 @@ TEST_CASE("a load that a worker cannot carry out goes to the next, and its answe
   boost::asio::io_context io;
   names asked;
   std::vector<unsigned> says{422, 503, 201};
-  server_options o;
+  net::server_options o;
   o.fleet = [] {
     return std::make_shared<actors::fleet::fleet_figures>(actors::fleet::fleet_figures{cell, {}});
   };
@@ -136,6 +139,37 @@ TEST_CASE("the models of a cell are listed by name, each with its workers") {
   CHECK(models[3].at("state") == "asleep");
   CHECK(body.at("workers").as_array().size() == 3);
   CHECK(cell_models_body({}) == R"({"models":[],"workers":[]})");
+}
+
+TEST_CASE("a gateway's admin routes show its workers and give them orders, for an admin's key alone") {
+  tests::server_options o;
+  o.net.api_keys = *net::parse_api_keys("root admin\nfew models=chat\n", "F");
+  o.net.fleet = [] {
+    return std::make_shared<actors::fleet::fleet_figures>(actors::fleet::fleet_figures{cell, {}});
+  };
+  o.net.order_worker = [](std::string to, core::fleet::model_wish wish, boost::asio::any_io_executor ex,
+                          std::function<void(core::result<core::fleet::wish_answer>)> done) {
+    const std::string said = wish.any_path ? wish.body : std::string("no admin");
+    boost::asio::post(ex, [done, to, said] {
+      if (to == c) return done(core::make_error(core::errc::unavailable, "it does not answer"));
+      done(core::fleet::wish_answer{202, {{"Retry-After", "4"}}, said});
+    });
+  };
+  server_fixture f(o);
+  http_client client(f.port());
+  const std::string admin = bearer_line("root"), few = bearer_line("few");
+  CHECK(client.get("/v1/admin/models", few).status == 403);
+  CHECK(client.get("/v1/admin/models", admin).json().at("models").as_array().size() == 4);
+  const std::string order = R"({"action":"wake"})";
+  CHECK(client.post("/v1/admin/models/rare", order, few).status == 403);
+  const auto said = client.post("/v1/admin/models/rare", order, admin);
+  CHECK(said.status == 202);
+  CHECK(said.text == order);
+  CHECK(said.header("Retry-After") == "4");
+  CHECK(said.header("x-weir-worker") == b);
+  CHECK(client.post("/v1/admin/models/chat", order, admin).error().at("param") == "on");
+  CHECK(client.ask("DELETE", "/v1/admin/models/old", {}, admin).status == 503);
+  CHECK(client.post("/models/load", R"({"model":"chat"})", admin).status == 400);
 }
 
 }  // namespace weir::tests::cell_orders_test
