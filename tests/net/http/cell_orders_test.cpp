@@ -8,6 +8,7 @@
 
 #include "tests/support/http_client.h"
 #include "tests/support/model_talk.h"
+#include "tests/support/server_fixture.h"
 
 namespace weir::tests::cell_orders_test {
 namespace {
