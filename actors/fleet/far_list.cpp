@@ -130,9 +130,13 @@ std::vector<wire::job_question> far_lists::look(core::time_point now) {
   return out;
 }
 
-// What the workers said before is old.
 void far_lists::begin_round(asked& a, core::time_point now) {
-  for (auto& [worker, p] : a.piles) p = {};
+  for (auto& [worker, p] : a.piles) {
+    for (const auto& part : p.parts)
+      if (part)
+        for (const auto& j : part->jobs) a.before.insert_or_assign(j.id, j);
+    p = {};
+  }
   a.memory.force(sharer_bytes * a.askers.size());
   a.round = now;
 }
@@ -152,6 +156,15 @@ cell_question::answer far_lists::answer_of(const asked& a) const {
         if (!best || best->attempt < j.attempt) best = &j;
       }
     out.left_out += p.parts.front()->left_out;
+  }
+  for (const auto& [id, j] : a.before) {
+    if (newest.contains(id)) continue;
+    wire::listed_job last = j;
+    if (out.silent == 0 && !is_finished(j)) {
+      last.state = core::sequence_state::finished;
+      last.reason = core::finish_reason::cancel;
+    }
+    out.jobs.push_back({view_of_listed(last), last.gateway != self_});
   }
   for (const auto& [id, j] : newest) out.jobs.push_back({view_of_listed(*j), j->gateway != self_});
   return out;

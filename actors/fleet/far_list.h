@@ -70,6 +70,9 @@ class far_lists {
     std::optional<core::time_point> at;  // when it was asked last
     std::vector<cell_question> askers;
     std::map<std::string, pile> piles;  // by worker
+    // What the rounds before said. A worker forgets a job that nobody can resume once the job's gateway has
+    // its ending, so that a job of these that is gone has ended.
+    std::map<core::job_id, core::fleet::listed_job> before;
     core::memory_hold memory;
   };
   static bool is_answered(const asked& a);

@@ -161,6 +161,23 @@ TEST_CASE("a cancel reaches a job of another gateway, whose stream ends as by it
   CHECK(t.first().side->counts().moved == 0);
 }
 
+// Its worker forgets it at once.
+TEST_CASE("a cancel of a job that nobody can resume says that the job has ended") {
+  cell t(102);
+  auto r = t.asked(4000, 5);
+  r.resumable = nullptr;
+  const auto s = t.running(std::move(r));
+  const auto gone = t.cancelled_at(t.other(), s->id());
+  REQUIRE(gone.job.has_value());
+  CHECK(gone.job->id == s->id());
+  CHECK(gone.job->state == "finished");
+  CHECK(gone.job->finish_reason == "cancel");
+  CHECK(gone.elsewhere);
+  t.finish(s);
+  CHECK(s->ended().reason == core::finish_reason::cancel);
+  CHECK(!t.seen_at(t.other(), s->id()).job);
+}
+
 TEST_CASE("a cancel of an answer ends all its choices, at whichever worker they are") {
   cell t(96, 2, 4);
   auto r = t.asked(4000, 5);

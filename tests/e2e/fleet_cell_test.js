@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as path_of } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { WebSocket } from "ws";
 
 import { Nats, boards, fleet, skip, start_weir, until } from "./fleet_kit.js";
 import { events_of } from "./event_source.js";
