@@ -58,8 +58,8 @@ void intake::carry_out(const bus::message& m) {
       boost::asio::post(ex, [weak, to, a] {
         const auto self = weak.lock();
         if (!self || self->ears_.empty()) return;
+        self->publish_board();  // before the answer: who ordered sees what came of it
         if (!to.empty()) self->bus_.publish(to, wire::frame_of(a));
-        self->publish_board();
       });
     });
   };
