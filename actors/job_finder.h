@@ -1,5 +1,6 @@
-// job_finder.h — looks for a job that no shard of this process has: in a fleet another gateway may have had
-// it, and its client has come here (actors/fleet/far_owner.h).
+// job_finder.h — what a service asks its fleet: for a job that no shard of this process has, whose client
+// lost another gateway and has come here; and for the jobs that the workers of the cell have
+// (actors/fleet/far_owner.h).
 //
 // Thread safety: any thread.
 #pragma once
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "actors/job_stream.h"
+#include "actors/job_view.h"
 #include "actors/request.h"
 #include "core/error.h"
 
@@ -46,6 +48,27 @@ struct job_search {
   std::function<void(answer)> done;  // called once, on `shard`
 };
 
+// Which jobs the workers of the cell have.
+struct cell_question {
+  struct one {
+    job_view view;
+    bool elsewhere = false;  // another gateway has it, or had it last
+  };
+  struct answer {
+    std::vector<one> jobs;       // each once
+    std::uint32_t silent = 0;    // workers that live and did not answer in time, or could not be asked
+    std::uint64_t left_out = 0;  // jobs beyond what an answer has room for
+  };
+
+  asker who;
+  // The job of this id, and with `cancel` all jobs of the answer of this id; nullopt: all jobs.
+  std::optional<core::job_id> id;
+  // They end as by their clients' wish, and the answer comes when they have, or after a while. Needs an id.
+  bool cancel = false;
+  executor ex;
+  std::function<void(answer)> done;  // called once, on `ex`
+};
+
 class job_finder {
  public:
   job_finder() = default;
@@ -54,6 +77,7 @@ class job_finder {
   virtual ~job_finder() = default;
 
   virtual void find(job_search s) = 0;
+  virtual void ask(cell_question q) = 0;
 };
 
 }  // namespace weir::actors

@@ -128,6 +128,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   const core::time_point created;
   bool skip_special = true;  // special tokens add no text
   std::array<std::shared_ptr<job_account>, 2> accounts;  // as in request
+  std::uint64_t user = 0;                                // principal::user of its owner
+  core::job_id answer;                                   // of the first choice of the same request
   // The queue of a job whose tokens have logprobs, from open_queue() on; null: the job asked for none, and
   // uses `queue`.
   struct token_with_logprobs {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "actors/request.h"
+#include "core/job.h"
 
 namespace weir::actors {
 

@@ -215,6 +215,8 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_job(const request
       created);
   s->skip_special = r.skip_special_tokens;
   s->accounts = r.accounts;
+  s->user = r.who.user;
+  s->answer = answer;
   for (const auto& a : s->accounts)
     if (a) a->begun();
   registry.tell(job_born(id, answer, r.who, s->created, [weak = std::weak_ptr(s)] {
@@ -454,6 +456,7 @@ service_doors service::doors() const {
                          std::shared_ptr<const served_model> model, const executor& shard) {
             return p->begin_job(r, id, answer, created, model ? model->ended : nullptr, shard);
           },
+          [p = p_.get()] { return p->all_models(); },
           [p = p_.get()](std::weak_ptr<job_finder> who) {
             const std::lock_guard held(p->finder_lock);
             p->job_finder_ = std::move(who);
@@ -477,6 +480,11 @@ void service::find_elsewhere(job_search s) {
     no.why = core::make_error(errc::unavailable, "the server is shutting down");
   }
   core::insist([&] { asio::post(s.shard, [done = s.done, no] { done(no); }); });
+}
+
+void service::ask_cell(cell_question q) {
+  if (const auto by = p_->finder()) return by->ask(std::move(q));
+  core::insist([&] { asio::post(q.ex, [done = q.done] { done({}); }); });
 }
 
 void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }

@@ -209,6 +209,9 @@ class service {
   // the fleet (job_finder.h). Without a fleet nothing is found, and a service that drains finds none.
   void find_elsewhere(job_search s);
   bool finds_elsewhere() const;
+  // Asks the workers of the fleet for their jobs (cell_jobs.h puts them together with those of the service).
+  // Without a fleet the answer is empty.
+  void ask_cell(cell_question q);
 
   const core::clock& clock() const noexcept;
   core::time_point now() const noexcept { return clock().now(); }

@@ -12,6 +12,7 @@
 #include "actors/job_finder.h"
 #include "actors/job_state.h"
 #include "actors/model_list.h"
+#include "actors/model_orders.h"
 #include "actors/text_pool.h"
 #include "core/delays.h"
 #include "core/grammar/cache.h"
@@ -39,6 +40,8 @@ struct service_doors {
       const request& r, core::job_id id, core::job_id answer, core::time_point created,
       std::shared_ptr<const served_model> model, const executor& shard)>
       begin_job;
+  // As service::all_models(). Any thread.
+  std::function<models_picture()> all_models;
   // Who looks for jobs that the service does not have.
   std::function<void(std::weak_ptr<job_finder>)> set_finder;
 };

@@ -248,19 +248,21 @@ void service::plan_model(load_order in, std::vector<std::string> out, executor e
       });
 }
 
-models_picture service::all_models() const {
-  const auto all = p_->list.look();
+models_picture service::parts::all_models() const {
+  const auto all = list.look();
   models_picture out;
   out.version = all->version;
-  for (const auto& m : all->known) out.models.push_back(p_->status_of(m));
-  out.devices = p_->book.accounts();
+  for (const auto& m : all->known) out.models.push_back(status_of(m));
+  out.devices = book.accounts();
   for (const auto& m : all->known)
-    if (m.served) p_->add_pages(out.devices, m);
-  const auto room = p_->book.sleep_account();
+    if (m.served) add_pages(out.devices, m);
+  const auto room = book.sleep_account();
   out.sleep_total = room.total;
   out.sleep_taken = room.taken;
   return out;
 }
+
+models_picture service::all_models() const { return p_->all_models(); }
 
 std::shared_ptr<void> service::follow_models(executor ex, std::function<void()> changed) {
   return p_->list.follow(std::move(ex), std::move(changed));

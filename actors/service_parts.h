@@ -49,6 +49,7 @@ struct service::parts {
 
   // Who looks for jobs in other processes; null: nobody.
   std::shared_ptr<job_finder> finder() const;
+  models_picture all_models() const;
 
   // Makes the stream of one choice of a request, and tells the registry. `of`: counts the jobs of its model;
   // null: the model is not known. `answer`: see job_born; nullopt: the choice is the first.

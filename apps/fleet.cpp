@@ -2,7 +2,6 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <iostream>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "apps/commands.h"
+#include "apps/fleet_orders.h"
 #include "apps/join.h"
 #include "apps/options.h"
 #include "apps/serving.h"
@@ -35,11 +35,8 @@ struct fleet_command {
   bool json = false;
   std::string worker;
   double drain_s = 30;
+  fleet_order order;
 };
-
-core::error no_server(const fleet_command& o) {
-  return core::make_error(core::errc::unavailable, "--join {}: no server answers", o.join.join);
-}
 
 int print(const fleet_command& o, const net::seen_boards& boards) {
   std::cout << (o.json ? net::fleet_json(boards) : net::fleet_table(boards));
@@ -60,7 +57,7 @@ int run_list(const fleet_command& o) {
   boost::asio::steady_timer timer(io, listening);
   timer.async_wait([&](boost::system::error_code) { io.stop(); });
   io.run();
-  if ((*bus)->state() != actors::bus::link::up) return fail(no_server(o));
+  if ((*bus)->state() != actors::bus::link::up) return fail(no_server(o.join));
   return print(o, boards);
 }
 
@@ -72,21 +69,11 @@ std::uint32_t jobs_of(const wire::fleet_board& b) {
   return jobs;
 }
 
-// What a worker answers to a frame; an error where it is not there.
+// The board that a worker answers with; an error where the worker is not there.
 core::result<wire::fleet_board> asked(actors::bus& bus, const fleet_command& o, const wire::control& what) {
-  boost::asio::io_context io{1};
-  std::optional<actors::bus::answer> got;
-  bus.ask(wire::subjects(o.join.cell).control_of(o.worker), wire::frame_of(what), patience, io.get_executor(),
-          [&](actors::bus::answer a) { got = std::move(a); });
-  const auto work = boost::asio::make_work_guard(io);
-  while (!got) io.run_one();
-  using how = enum actors::bus::answer::how;
-  if (got->how == how::not_sent) return no_server(o);
-  if (got->how == how::nobody_there)
-    return core::make_error(core::errc::not_found, "the cell {} has no worker {}", o.join.cell, o.worker);
-  if (got->how != how::came)
-    return core::make_error(core::errc::unavailable, "the worker {} does not answer", o.worker);
-  return wire::read_board(got->bytes);
+  const auto said = ask_worker(bus, o.join, o.worker, wire::frame_of(what), patience);
+  if (!said) return said.error();
+  return wire::read_board(*said);
 }
 
 // Gives the order, and waits until the worker is free.
@@ -119,6 +106,44 @@ int run_undrain(const fleet_command& o) {
   return print(o, {{o.worker, *board}});
 }
 
+int run_order(const fleet_command& o) {
+  auto bus = join(o.join, "weir fleet");
+  if (!bus) return fail(bus.error());
+  return give_fleet_order(**bus, o.join, o.order);
+}
+
+std::string check_worker(const std::string& s) {
+  return wire::is_name(s) ? std::string() : "no name of a worker: " + s;
+}
+
+// Adds the orders for models of a worker. `chosen` becomes run_order.
+void add_orders(CLI::App& app, fleet_order& o, const std::shared_ptr<int (*)(const fleet_command&)>& chosen) {
+  const auto add = [&](const char* name, const char* what) {
+    auto* sub = app.add_subcommand(name, what);
+    sub->fallthrough();
+    sub->add_option("name", o.model, "the model's name")->required();
+    sub->add_option("--on", o.worker, "the worker's name, as the list has it")
+        ->required()
+        ->check(check_worker);
+    sub->callback([&o, name, chosen] {
+      o.action = name;
+      *chosen = run_order;
+    });
+    return sub;
+  };
+  add("load", "a worker loads a model")
+      ->add_option("--source", o.source,
+                   "path on the worker's machine, a name below its --models-dir, random:SHAPE or sim[:SPEC]; "
+                   "none: a model that the worker knows");
+  auto* unload = add("unload", "a worker unloads a model once the model's jobs have ended");
+  auto* sleep = add("sleep", "a model of a worker goes to sleep once its jobs have ended");
+  for (auto* sub : {unload, sleep})
+    sub->add_option("--drain-s", o.drain_s, "how long running jobs may go on")
+        ->check(CLI::Range(0.0, 86400.0));
+  sleep->add_option("--level", o.level, "host or disk; none: the worker chooses");
+  add("wake", "a model of a worker wakes");
+}
+
 }  // namespace
 
 command add_fleet(CLI::App& app) {
@@ -132,9 +157,7 @@ command add_fleet(CLI::App& app) {
     sub->fallthrough();
     sub->add_option("worker", o->worker, "the worker's name, as the list has it")
         ->required()
-        ->check([](const std::string& s) {
-          return wire::is_name(s) ? std::string() : "no name of a worker: " + s;
-        });
+        ->check(check_worker);
     sub->callback([chosen, run] { *chosen = run; });
     return sub;
   };
@@ -143,6 +166,7 @@ command add_fleet(CLI::App& app) {
                    "how long running jobs may go on; then they move to other workers")
       ->check(CLI::Range(0.0, 86400.0));
   add("undrain", "the worker takes jobs again", run_undrain);
+  add_orders(app, o->order, chosen);
   for (auto* sub : app.get_subcommands({})) name_variables(*sub);
   add_common(app);
   return [o, chosen] { return (*chosen)(*o); };

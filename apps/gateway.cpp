@@ -74,7 +74,6 @@ int run(gateway_command& o) {
   fleet_part part;
   auto service = service_of(o, part.models);
   if (!service) return fail(service.error());
-  o.server.no_admin = true;  // orders for models are for those who run them
   auto parts = server_parts_of(o.server);
   if (!parts) return fail(parts.error());
   auto bus = join(o.fleet, "weir gateway");

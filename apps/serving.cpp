@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
@@ -19,6 +20,7 @@
 #include "apps/log.h"
 #include "apps/memory_limit.h"
 #include "apps/progress.h"
+#include "core/insist.h"
 #include "core/size_text.h"
 #include "core/visible.h"
 #include "kernels/cuda/backend.h"
@@ -102,6 +104,17 @@ class serving {
       n.fleet = [this]() -> std::shared_ptr<const actors::fleet::fleet_figures> {
         auto* const far = joined_.load();
         return far ? std::make_shared<actors::fleet::fleet_figures>(far->figures()) : nullptr;
+      };
+    if (runs_elsewhere())
+      n.order_worker = [this](std::string worker, core::fleet::model_wish wish, actors::executor ex,
+                              std::function<void(core::result<core::fleet::wish_answer>)> done) {
+        if (auto* const far = joined_.load())
+          return far->order(std::move(worker), std::move(wish), std::move(ex), std::move(done));
+        core::insist([&] {
+          boost::asio::post(ex, [done] {
+            done(core::make_error(core::errc::unavailable, "the gateway has not joined its fleet yet"));
+          });
+        });
       };
     if (fleet_ && fleet_->demo)
       n.kill_worker_of = [this](const core::job_id& id) {

@@ -17,6 +17,7 @@
 #include "apps/plan.h"
 #include "apps/progress.h"
 #include "apps/serving.h"
+#include "net/http/worker_orders.h"
 
 namespace weir::apps {
 namespace {
@@ -52,6 +53,10 @@ class working {
     o.cell = settings_.cell;
     o.build = WEIR_VERSION;
     o.adopt_grace = settings_.adopt_grace;
+    o.on_order = [this](core::fleet::model_wish wish, std::function<void(core::fleet::wish_answer)> done) {
+      net::carry_out_wish(service_, settings_.models_dir, std::move(wish), io_.get_executor(),
+                          std::move(done));
+    };
     if (settings_.demo) o.on_crash = [] { std::raise(SIGKILL); };
     side_.emplace(*bus_, service_, clock_, std::move(o));
     if (auto begun = side_->start(); !begun) return begun;
@@ -103,7 +108,7 @@ class working {
 
 int run(const worker_command& o) {
   std::string why_cpu;
-  auto service = service_options_of(o.engine, o.fleet.queue, why_cpu);
+  auto service = service_options_of(o.engine, o.fleet.queue, why_cpu, o.fleet.models_dir);
   if (!service) return fail(service.error());
   if (const auto ok = set_copies(*service, o.fleet.replicas); !ok) return fail(ok.error());
   service->owner.lists_landmarks = true;

@@ -173,6 +173,26 @@ auto in_group(const char* group, V& v) {
   };
 }
 
+// Settings that more than one command has.
+namespace common_settings {
+inline constexpr setting replicas{
+    "replicas",
+    "copies of each model, on as many devices: a job goes where its first token is predicted soonest",
+    "copies", 1, 64};
+inline constexpr setting context{
+    "context",
+    "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
+    "model's own; repeatable",
+    "[NAME=]TOKENS"};
+inline constexpr setting chatml{"chatml", "use ChatML for messages whatever template the model has", ""};
+inline constexpr setting chat_template{
+    "chat-template", "Jinja template for messages, whatever template the model has; not with chatml", "FILE"};
+inline constexpr setting max_tokens_default{"max-tokens-default", "answer length where a request names none",
+                                            "tokens", 1, 1 << 24};
+inline constexpr setting grammar_ms{"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms",
+                                    0, 600000};
+}  // namespace common_settings
+
 // Calls v(setting, field) for each setting of a struct. The current value of a field is its default.
 template <class V>
 void visit_settings(device_settings& s, V&& v) {
@@ -204,8 +224,7 @@ void visit_settings(device_settings& s, V&& v) {
           "owner makes them",
           "threads", 0, 256},
          s.mask_threads);
-  memory({"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms", 0, 600000},
-         s.grammar_time);
+  memory(common_settings::grammar_ms, s.grammar_time);
   memory({"grammar-cache",
           "memory for compiled constraints, of which the least recently used give way; K, M and G are powers "
           "of 1024",
@@ -223,8 +242,7 @@ void visit_settings(device_settings& s, V&& v) {
   models({"max-seq-len", "longest sequence of any model, prompt and answer; 0 = the model's own", "tokens", 0,
           1 << 24},
          s.max_seq_len);
-  models({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
-         s.max_tokens_default);
+  models(common_settings::max_tokens_default, s.max_tokens_default);
 }
 
 template <class V>
@@ -236,11 +254,7 @@ void visit_settings(engine_settings& s, V&& v) {
        "repeatable; none: the bundled rill",
        "[NAME=]PATH"},
       s.model);
-  models({"context",
-          "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
-          "model's own; repeatable",
-          "[NAME=]TOKENS"},
-         s.context);
+  models(common_settings::context, s.context);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
           "sim[:K=V,...]; several with commas: models are spread over them",
@@ -265,10 +279,8 @@ void visit_settings(engine_settings& s, V&& v) {
           "where first tokens need it; none: as prefill-ms says",
           "ttft=TIME,tpot=TIME"},
          s.slo);
-  models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
-  models({"chat-template", "Jinja template for messages, whatever template the model has; not with chatml",
-          "FILE"},
-         s.chat_template);
+  models(common_settings::chatml, s.chatml);
+  models(common_settings::chat_template, s.chat_template);
 }
 
 template <class V>
@@ -381,11 +393,7 @@ void visit_settings(server_settings& s, V&& v) {
           "powers of 1024; auto: what the cgroup allows, or the machine has",
           "bytes", 0, 0, "auto", true},
          s.max_memory);
-  in_group("Models", v)({"replicas",
-                         "copies of each model, on as many devices: a job goes where its first token is "
-                         "predicted soonest",
-                         "copies", 1, 64},
-                        s.replicas);
+  in_group("Models", v)(common_settings::replicas, s.replicas);
   in_group("Models", v)({"models-dir",
                          "directory of models that can be loaded by name while the server runs: its "
                          "sub-directories, theirs, and its GGUF files; none: only those of --model",

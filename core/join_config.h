@@ -22,6 +22,7 @@ struct join_settings {
 struct worker_settings : join_settings {
   queue_settings queue;
   std::uint32_t replicas = 1;
+  std::string models_dir;
   std::chrono::seconds drain{30};
   std::chrono::seconds adopt_grace{30};
   bool demo = false;
@@ -96,11 +97,12 @@ void visit_settings(worker_settings& s, V&& v) {
   visit_settings(static_cast<join_settings&>(s), v);
   visit_settings(s.queue, v);
   const auto fleet = in_group("Fleet", v);
-  in_group("Models", v)({"replicas",
-                         "copies of each model, on as many devices: a job goes where its first token is "
-                         "predicted soonest",
-                         "copies", 1, 64},
-                        s.replicas);
+  in_group("Models", v)(common_settings::replicas, s.replicas);
+  in_group("Models", v)({"models-dir",
+                         "directory of models that gateways and operators can have loaded by name: its "
+                         "sub-directories, theirs, and its GGUF files; none: only those of --model",
+                         "DIR"},
+                        s.models_dir);
   fleet(
       {"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
       s.drain);
@@ -128,19 +130,11 @@ void visit_settings(gateway_settings& s, V&& v) {
        "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable",
        "[NAME=]PATH"},
       s.model);
-  models({"context",
-          "longest sequence of the models, or with NAME= of the one of that name, prompt and answer; 0 = the "
-          "model's own; repeatable",
-          "[NAME=]TOKENS"},
-         s.context);
-  models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
-  models({"chat-template", "Jinja template for messages, whatever template the model has; not with chatml",
-          "FILE"},
-         s.chat_template);
-  models({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
-         s.max_tokens_default);
-  models({"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms", 0, 600000},
-         s.grammar_time);
+  models(common_settings::context, s.context);
+  models(common_settings::chatml, s.chatml);
+  models(common_settings::chat_template, s.chat_template);
+  models(common_settings::max_tokens_default, s.max_tokens_default);
+  models(common_settings::grammar_ms, s.grammar_time);
 }
 
 }  // namespace weir::core

@@ -1,6 +1,7 @@
 // limits.h — the options of the server, and every limit on a client. Plain data: any thread.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/error.h"
+#include "core/fleet/order_frame.h"
 #include "core/grammar/schema/json_tree.h"
 #include "core/job.h"
 #include "net/access/api_keys.h"
@@ -60,6 +63,11 @@ struct server_options : core::listener_settings {
   // Of a gateway: what it sees of its fleet, for /metrics and /v1/stats; null: nothing yet. Called on any
   // thread. Empty: the server is no gateway.
   std::function<std::shared_ptr<const actors::fleet::fleet_figures>()> fleet = {};
+  // Of a gateway: gives a worker an order for its models, as gateway_side::order(). Called on any thread.
+  // Empty: the server is no gateway.
+  std::function<void(std::string worker, core::fleet::model_wish wish, boost::asio::any_io_executor ex,
+                     std::function<void(core::result<core::fleet::wish_answer>)> done)>
+      order_worker = {};
   // Of a gateway in a demonstration: kills the worker where this job runs. Called on any thread. Empty: there
   // is no such route.
   std::function<void(const core::job_id&)> kill_worker_of = {};

@@ -26,6 +26,8 @@ wire::job_order far_job::order(const std::string& gateway) const {
   o.job = job;
   o.job.spoken = received;
   if (end->resume) o.resume = *end->resume;
+  o.user = end->user;
+  o.answer = end->answer;
   return o;
 }
 

@@ -88,6 +88,12 @@ void far_owner::ask_again(const std::string& worker, wire_state& w) {
 }
 
 void far_owner::on_answers(bus::message& m) {
+  if (wire::kind_of(m.bytes) == wire::frame_kind::listed) {
+    const auto part = wire::read_listed(m.bytes);
+    if (!part) return void(++now_.broken);
+    if (!lists_.take(*part)) ++now_.void_news;
+    return look_after_lists();
+  }
   const auto frame = wire::read_control(m.bytes);
   if (const auto* found = frame ? std::get_if<wire::found>(&*frame) : nullptr) {
     if (!searches_.take(*found, time_.now())) ++now_.void_news;

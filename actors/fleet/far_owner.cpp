@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <limits>
-#include <random>
 
+#include "actors/fleet/random_numbers.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
 #include "core/insist.h"
@@ -25,13 +25,6 @@ constexpr core::duration quiet_for = std::chrono::seconds(1);  // then a worker 
 constexpr core::duration farewells_kept = std::chrono::minutes(1);
 constexpr std::size_t most_farewells = 4096;  // of a worker
 
-// Numbers that nobody can guess, by which a gateway knows the answers to its questions.
-std::function<std::uint64_t()> random_numbers() {
-  return [source = std::make_shared<std::random_device>()] {
-    return std::uint64_t{(*source)()} << 32 | (*source)();
-  };
-}
-
 }  // namespace
 
 far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::vector<far_model> models,
@@ -47,6 +40,7 @@ far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::v
             [this](far_engine where) { return std::make_shared<far_port>(mail_, std::move(where)); }),
       outbox_(*doors_.cancel_to_release),
       searches_(doors_.memory),
+      lists_(doors_.memory, name_),
       questions_(random_numbers()) {}
 
 void far_owner::open_mailbox() {
@@ -86,6 +80,9 @@ core::result<> far_owner::begin() {
     self->look_after_searches();
     self->outbox_.flush();
   });
+  list_timer_ = time_.make_timer(ex_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->look_after_lists();
+  });
   view_.publish();
   const std::pair<std::string, void (far_owner::*)(bus::message&)> all[] = {
       {subjects_.tokens_to(name_), &far_owner::on_tokens},
@@ -104,6 +101,9 @@ void far_owner::stop() {
   timer_.reset();
   room_timer_.reset();
   search_timer_.reset();
+  list_timer_.reset();
+  lists_.end_all();
+  look_after_orders();
   for (const auto& n : searches_.names()) end_search(n, job_search::end::nothing);
   mail_.stop();
   while (!jobs_.empty())
@@ -184,6 +184,7 @@ void far_owner::tick() {
   look_after_frames();
   look_after_homeless();
   look_after_hand_over();
+  look_after_orders();
   say_farewell();
   if (now >= pulse_at_) {
     pulse_at_ = now + options_.pulse_every;

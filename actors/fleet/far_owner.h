@@ -26,12 +26,14 @@
 
 #include "actors/bus.h"
 #include "actors/fleet/far_job.h"
+#include "actors/fleet/far_list.h"
 #include "actors/fleet/far_search.h"
 #include "actors/fleet/fleet_view.h"
 #include "actors/fleet/gateway_side.h"
 #include "actors/runtime/ref.h"
 #include "actors/service_doors.h"
 #include "actors/timekeeper.h"
+#include "core/fleet/order_frame.h"
 #include "core/fleet/subjects.h"
 
 namespace weir::actors::fleet {
@@ -50,6 +52,9 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void hand_over(core::duration longest, std::function<void(std::uint32_t)> done);
   // As gateway_side::kill_worker_of().
   void kill_worker_of(const core::job_id& id);
+  // As gateway_side::order(); `done` is called here.
+  using order_done = std::function<void(core::result<core::fleet::wish_answer>)>;
+  void order(const std::string& worker, core::fleet::model_wish wish, order_done done);
   // Ends all jobs, and reads nothing any more.
   void stop();
   // Looks for jobs of other gateways; it may outlive this object.
@@ -86,6 +91,7 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on(far_cancel& m);
   void on(far_pause& m);
   void on(far_find& m);
+  void on(far_ask& m);
   void on(far_adopt& m);
   job_ptr add(core::job job, job_stream::owner_end end, far_engine where, bool may_pause);
 
@@ -109,6 +115,19 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void claim(const job_ptr& j);
   void on_claimed(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
   void on_adopted(const core::fleet::adopted& f);
+
+  // ---- the jobs of the cell (far_cell.cpp)
+  void ask_cell(core::fleet::job_question q);
+  void look_after_lists();
+
+  // ---- orders for models (far_orders.cpp)
+  struct open_order {
+    std::string worker;
+    order_done done;
+  };
+  void give_order(const std::string& worker, const core::fleet::model_wish& wish, order_done done);
+  void end_order(std::uint64_t id, core::result<core::fleet::wish_answer> how);
+  void look_after_orders();
 
   // ---- jobs that other gateways will have (far_hand_over.cpp)
   void look_after_hand_over();
@@ -155,8 +174,11 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   fleet_view view_;
   outbox outbox_;
   std::vector<std::unique_ptr<bus::subscription>> ears_;
-  std::unique_ptr<timekeeper::timer> timer_, room_timer_, search_timer_;
+  std::unique_ptr<timekeeper::timer> timer_, room_timer_, search_timer_, list_timer_;
   far_searches searches_;
+  far_lists lists_;
+  std::map<std::uint64_t, open_order> orders_;  // that workers carry out
+  std::uint64_t last_order_ = 0;
   const std::function<std::uint64_t()> questions_;  // random numbers
   bool stopped_ = false;
   std::unordered_map<core::job_id, job_ptr, core::job_id_hash> jobs_;

@@ -47,6 +47,11 @@ struct far_find {
   job_search what;
   explicit far_find(job_search s) : what(std::move(s)) {}
 };
+// The jobs of the cell are asked for.
+struct far_ask {
+  cell_question what;
+  explicit far_ask(cell_question q) : what(std::move(q)) {}
+};
 // A job that was found has a stream here: it is to be adopted.
 struct far_adopt {
   core::job job;
@@ -64,7 +69,7 @@ struct far_adopt {
         for_whom(who) {}
 };
 
-using far_message = std::variant<far_submit, far_cancel, far_pause, far_find, far_adopt>;
+using far_message = std::variant<far_submit, far_cancel, far_pause, far_find, far_ask, far_adopt>;
 
 // The way to the searches of the gateway's far_owner.
 class far_finder final : public job_finder {
@@ -77,6 +82,12 @@ class far_finder final : public job_finder {
     no.how = job_search::end::refused;
     no.why = core::make_error(core::errc::overloaded, "too many responses are looked for in the fleet now");
     core::insist([&] { boost::asio::post(s.shard, [done = s.done, no] { done(no); }); });
+  }
+  void ask(cell_question q) override {
+    if (to_.tell(far_ask(q)) == sent::ok) return;
+    cell_question::answer no;
+    no.silent = 1;  // nobody was asked
+    core::insist([&] { boost::asio::post(q.ex, [done = q.done, no] { done(no); }); });
   }
 
  private:

@@ -23,7 +23,7 @@ core::result<bool> far_searches::begin(job_search s, std::uint64_t question, cor
   const auto there = all_.find(n);
   const bool joins = there != all_.end();
   if (joins && there->second.askers.size() >= most_askers) return crowded();
-  if (!joins && (all_.size() >= most || of_key_[n.who.key] >= most_of_a_key || !begun_.take(now)))
+  if (!joins && (all_.size() >= most || searches_of(n.who.key) >= most_of_a_key || !begun_.take(now)))
     return crowded();
   core::memory_hold memory(joins ? std::move(there->second.memory) : core::memory_hold(memory_));
   const bool has_room = memory.resize(memory.bytes() + asker_bytes);
@@ -37,6 +37,11 @@ core::result<bool> far_searches::begin(job_search s, std::uint64_t question, cor
   one.memory = std::move(memory);
   ++of_key_[n.who.key];
   return false;
+}
+
+std::size_t far_searches::searches_of(std::uint64_t key) const {
+  const auto at = of_key_.find(key);
+  return at == of_key_.end() ? 0 : at->second;
 }
 
 bool far_searches::take(wire::found f, core::time_point now) {

@@ -86,9 +86,10 @@ class far_searches {
     core::memory_hold memory;
   };
   static whole join(pile& p, core::time_point now);
+  std::size_t searches_of(std::uint64_t key) const;
 
   std::map<name, search> all_;
-  std::map<std::uint64_t, std::size_t> of_key_;
+  std::map<std::uint64_t, std::size_t> of_key_;  // of keys that have a search
   per_second begun_{most_a_second};
   const std::shared_ptr<core::memory_account> memory_;
 };

@@ -219,6 +219,12 @@ std::optional<fleet_view::place> fleet_view::place_at(const far_engine& where) c
   return at == all.end() ? std::nullopt : std::optional(*at);
 }
 
+std::vector<std::string> fleet_view::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, w] : workers_) out.push_back(name);
+  return out;
+}
+
 bool fleet_view::leaves(const std::string& name) const {
   const auto at = workers_.find(name);
   return at != workers_.end() && at->second.board.state == wire::worker_state::leaving;

@@ -65,6 +65,7 @@ class fleet_view {
   // That place, whether it is open or not; nullopt: the gateway does not know it.
   std::optional<place> place_at(const far_engine& where) const;
   bool has(const std::string& worker) const { return workers_.contains(worker); }
+  std::vector<std::string> names() const;
 
   bool leaves(const std::string& worker) const;
 

@@ -5,6 +5,7 @@
 #include "actors/fleet/far_owner.h"
 #include "actors/fleet/member_name.h"
 #include "actors/fleet/side_thread.h"
+#include "core/insist.h"
 
 namespace weir::actors::fleet {
 
@@ -43,6 +44,15 @@ void gateway_side::hand_over(core::duration longest, executor ex, std::function<
 
 void gateway_side::kill_worker_of(const core::job_id& id) {
   boost::asio::post(thread_->get_executor(), [to = far_, id] { to->kill_worker_of(id); });
+}
+
+void gateway_side::order(std::string worker, core::fleet::model_wish wish, executor ex,
+                         std::function<void(core::result<core::fleet::wish_answer>)> done) {
+  auto tell = [ex = std::move(ex), done = std::move(done)](core::result<core::fleet::wish_answer> a) {
+    core::insist([&] { boost::asio::post(ex, [done, a] { done(a); }); });
+  };
+  boost::asio::post(thread_->get_executor(), [to = far_, worker = std::move(worker), wish = std::move(wish),
+                                              tell]() mutable { to->order(worker, std::move(wish), tell); });
 }
 
 std::vector<seen_worker> gateway_side::workers() const { return far_->workers(); }

@@ -28,6 +28,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/fleet/fleet_board.h"
+#include "core/fleet/order_frame.h"
 
 namespace weir::actors::fleet {
 
@@ -57,7 +58,9 @@ struct gateway_counts {
   std::uint64_t hops = 0;         // jobs that a worker refused, or did not answer for, and another took
   std::uint64_t dead = 0;         // workers that were given up
   std::uint64_t searches = 0;     // jobs that were looked for in the fleet
-  std::uint64_t crowded = 0;      // searches that were refused, since there are too many
+  std::uint64_t lists = 0;        // times that the workers were asked for their jobs
+  std::uint64_t orders = 0;       // that workers were given
+  std::uint64_t crowded = 0;      // searches and lists that were refused, since there are too many
   std::uint64_t adopted = 0;      // jobs that came from another gateway
   std::uint64_t given = 0;        // jobs that another gateway has adopted
   std::uint64_t known = 0;        // tokens of prompts that chosen workers were known to have in their caches
@@ -99,6 +102,11 @@ class gateway_side {
   // For a demonstration: the worker where this job runs kills its process, if it was started for that
   // (worker_options::on_crash). Nothing happens where the job runs nowhere.
   void kill_worker_of(const core::job_id& id);
+
+  // Gives a worker an order for its models. `done` is posted to `ex` with the answer of the worker, which may
+  // take as long as a load. Errors: not_found, where the gateway knows no such worker; unavailable.
+  void order(std::string worker, core::fleet::model_wish wish, executor ex,
+             std::function<void(core::result<core::fleet::wish_answer>)> done);
 
   fleet_figures figures() const { return {workers(), counts()}; }
   std::vector<seen_worker> workers() const;

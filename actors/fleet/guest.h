@@ -25,7 +25,9 @@ struct guest {
   std::string gateway;
   std::uint32_t slot = 0;
   std::uint32_t spoken = 0;    // tokens before the first one of the log
-  std::uint64_t key = 0;       // as job::key
+  std::uint64_t key = 0, user = 0;  // as job::key and job_order::user
+  core::job_id answer;              // as job_order::answer
+  int priority = 0;                 // as job::priority
   core::time_point created{};  // on this worker's clock
   std::shared_ptr<job_stream::state_block> block;
   std::shared_ptr<job_stream> stream;  // its destruction cancels the job
@@ -36,6 +38,7 @@ struct guest {
   core::time_point received{};
   std::string model;
   std::uint64_t engine = 0;
+  std::string had_by;  // of one that was left: its last gateway
   bool left = false;  // its gateway has its ending and dropped it; it has no gateway, and is kept for another
 
   std::uint32_t told = 0;  // tokens of the log that were told

@@ -83,6 +83,7 @@ void intake::on_job(bus::message& m) {
 }
 
 void intake::on_control(bus::message& m) {
+  if (take_order(m)) return;
   const auto frame = wire::read_control(m.bytes);
   if (!frame) return void(++now_.broken);
   std::visit([&](const auto& f) { on(f, m); }, *frame);

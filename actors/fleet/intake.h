@@ -24,11 +24,14 @@
 #include "actors/fleet/guest.h"
 #include "actors/fleet/part_shelf.h"
 #include "actors/fleet/per_second.h"
+#include "actors/fleet/random_numbers.h"
 #include "actors/fleet/worker_side.h"
 #include "actors/service_doors.h"
 #include "actors/timekeeper.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/landmarks.h"
+#include "core/fleet/list_frame.h"
+#include "core/fleet/order_frame.h"
 #include "core/fleet/subjects.h"
 
 namespace weir::actors::fleet {
@@ -105,6 +108,16 @@ class intake : public std::enable_shared_from_this<intake> {
   void leave(const std::shared_ptr<guest>& g);
   void lose_peer(guest& g);
 
+  // ---- orders for its models (intake_orders.cpp)
+  bool take_order(const bus::message& m);
+  void give_permit(const bus::message& m);
+  bool use_permit(std::uint64_t number);
+  void carry_out(const bus::message& m);
+
+  // ---- which jobs the worker has (intake_list.cpp)
+  void on_list(bus::message& m);
+  std::vector<std::shared_ptr<guest>> asked_for(const core::fleet::job_question& q);
+
   // ---- what is told (intake_news.cpp)
   void note(const std::shared_ptr<guest>& g);
   void flush();
@@ -147,7 +160,10 @@ class intake : public std::enable_shared_from_this<intake> {
   part_shelf shelf_;
   std::deque<std::weak_ptr<guest>> left_;  // the oldest first
   std::uint64_t left_bytes_ = 0;
-  per_second finds_{4096}, found_bytes_{std::uint64_t{64} << 20};
+  per_second finds_{4096}, lists_{256}, found_bytes_{std::uint64_t{64} << 20};
+  std::unordered_map<std::uint64_t, core::time_point> permits_;  // for orders: when each was given
+  std::deque<std::uint64_t> given_permits_;                      // the oldest first; some were used
+  const std::function<std::uint64_t()> random_ = random_numbers();
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;
   std::map<std::uint64_t, told_landmarks> told_;  // by engine

@@ -8,17 +8,19 @@ namespace weir::actors::fleet {
 
 namespace wire = core::fleet;
 
-// A gateway that names the job's id and the job's key is answered. The worker is silent to all others.
+// A gateway that names the job's id and the job's key is answered. The worker is silent to all others. Those
+// who name the job of another key are counted: most questions are for jobs that other workers have.
 void intake::on_find(bus::message& m) {
+  if (wire::kind_of(m.bytes) == wire::frame_kind::list) return on_list(m);
   const auto frame = wire::read_control(m.bytes);
   const auto* f = frame ? std::get_if<wire::find>(&*frame) : nullptr;
   if (!f) return void(++now_.broken);
   const auto now = time_.now();
   const auto at = guests_.find(f->id);
   const auto g = at == guests_.end() ? nullptr : at->second;
-  if (!g || g->key != f->key || g->frame.empty() || !finds_.take(now) ||
-      !found_bytes_.take(now, g->frame.size()))
-    return void(++now_.silent);
+  if (!g) return;
+  if (g->key != f->key) return void(++now_.silent);
+  if (g->frame.empty() || !finds_.take(now) || !found_bytes_.take(now, g->frame.size())) return;
   wire::found head;
   head.job = g->name;
   head.question = f->question;
@@ -62,7 +64,7 @@ void intake::on(const wire::adopt& f, const bus::message& m) {
   const auto g = guest_for(f);
   auto* const p = g ? peer_of(f.gateway) : nullptr;
   if (!p) {
-    ++now_.silent;
+    if (guests_.contains(f.job.id)) ++now_.silent;
     return answer(m.answer_to, wire::gone{name_, {f.job}});
   }
   p->heard = time_.now();
@@ -111,7 +113,7 @@ void intake::on(const wire::drop& f, const bus::message&) {
 void intake::leave(const std::shared_ptr<guest>& g) {
   if (std::exchange(g->left, true)) return;
   lose_peer(*g);
-  g->gateway.clear();
+  g->had_by = std::exchange(g->gateway, {});
   if (!g->ended) g->ended = time_.now();
   left_.push_back(g);
   left_bytes_ += g->bytes();

@@ -114,6 +114,9 @@ core::result<> intake::make_room(const wire::job_order& o, newcomer& n) {
   g.slot = o.slot;
   g.spoken = static_cast<std::uint32_t>(j.spoken.size());
   g.key = j.key;
+  g.user = o.user;
+  g.answer = o.answer;
+  g.priority = j.priority;
   g.created = j.created;
   g.block = block;
   g.stream = std::make_shared<job_stream>(block);

@@ -41,6 +41,17 @@ wire::board_model board_of(const served_model& m, const model_place& p) {
   return b;
 }
 
+wire::known_model known_of(const model_status& m) {
+  const auto& now = m.state == model_state::absent || m.state == model_state::failed ? m.predicted : m.bytes;
+  wire::known_model k;
+  k.name = m.name;
+  k.state = name(m.state);
+  k.bytes = now.weights + now.pages + now.workspaces + now.runtime + now.host_pages + now.asleep;
+  k.share = m.share;
+  k.reason = m.reason;
+  return k;
+}
+
 }  // namespace
 
 void intake::note(const std::shared_ptr<guest>& g) {
@@ -177,6 +188,7 @@ wire::fleet_board intake::board() {
         b.models.back().digest = digest(*m);
       }
   std::erase_if(digests_, [](const auto& d) { return d.first.use_count() == 1; });  // models that are gone
+  for (const auto& m : doors_.all_models().models) b.known.push_back(known_of(m));
   for (const auto& [gateway, p] : peers_) b.gateways[gateway] = {p.frames, p.jobs};
   return b;
 }

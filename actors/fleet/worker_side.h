@@ -19,6 +19,7 @@
 #include "actors/timekeeper.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/fleet/order_frame.h"
 
 namespace weir::actors::fleet {
 
@@ -35,6 +36,10 @@ struct worker_options {
   core::duration adopt_grace = std::chrono::seconds(30);  // how long the jobs of such a gateway run on
   // In a demonstration: kills the process, as a gateway asks for a job that runs here. Empty: nobody may.
   std::function<void()> on_crash = {};
+  // Carries out an order for the worker's models as the admin routes of a server do, and calls `done` once,
+  // on any thread. It is called on the worker's own thread. Empty: the worker takes no orders.
+  std::function<void(core::fleet::model_wish, std::function<void(core::fleet::wish_answer)> done)> on_order =
+      {};
   std::optional<executor> where;                          // in a simulation; else a thread of its own
 };
 
@@ -46,7 +51,9 @@ struct worker_counts {
   std::uint64_t broken = 0;              // frames that were dropped
   std::uint64_t found = 0;               // jobs that were told to a gateway that asked for them
   std::uint64_t adopted = 0;             // times that a job got another gateway
-  std::uint64_t silent = 0;              // questions for jobs, and adoptions, that nothing was told of
+  std::uint64_t listed = 0;              // questions for the worker's jobs that were answered
+  std::uint64_t silent = 0;              // questions for jobs of other keys, and adoptions that were refused
+  std::uint64_t orders = 0;              // for its models, that were begun
   std::uint64_t cut_off = 0;             // jobs that were cancelled since their gateway was gone
   std::uint32_t jobs = 0, kept = 0;      // jobs now; ended ones that are kept
 };

@@ -11,6 +11,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t most_models = 64, most_gateways = 1024, longest_text = 256;
+constexpr std::size_t most_known = 1024, longest_known = longest_board / 4;
 constexpr const char* state_names[] = {"ready", "draining", "leaving"};
 
 json::object object_of(const board_model& m) {
@@ -68,6 +69,31 @@ board_model model_of(const json::object& o) {
   return m;
 }
 
+// Those that have room; `left_out`: how many have none.
+json::array known_models(const std::vector<known_model>& all, std::size_t& left_out) {
+  json::array out;
+  std::size_t taken = 0;
+  for (const auto& m : all) {
+    json::object one{{"name", m.name}, {"state", m.state}, {"bytes", m.bytes}, {"share", m.share}};
+    if (!m.reason.empty()) one["reason"] = m.reason.substr(0, longest_text);
+    taken += json::serialize(one).size() + 1;
+    if (taken > longest_known || out.size() == most_known) break;
+    out.push_back(std::move(one));
+  }
+  left_out = all.size() - out.size();
+  return out;
+}
+
+known_model known_of(const json::object& o) {
+  known_model m;
+  take(o, "name", m.name);
+  take(o, "state", m.state);
+  take(o, "bytes", m.bytes);
+  take(o, "share", m.share);
+  take(o, "reason", m.reason);
+  return m;
+}
+
 error no_board(const char* why) { return bad_param("board", "this is no board: {}", why); }
 
 void take_gateways(const json::object& all, fleet_board& b) {
@@ -97,6 +123,9 @@ std::string json_of(const fleet_board& b) {
                    {"broken", b.broken},
                    {"untold", b.untold},
                    {"models", std::move(models)}};
+  std::size_t left_out = b.known_left_out, no_room = 0;
+  out["known"] = known_models(b.known, no_room);
+  out["known_left_out"] = left_out + no_room;
   std::size_t left = longest_board - std::min(longest_board, json::serialize(out).size() + 64);
   json::object gateways;
   for (const auto& [name, share] : b.gateways) {
@@ -135,6 +164,10 @@ result<fleet_board> read_board(std::string_view text) {
   if (const auto* models = o.if_contains("models"); models && models->is_array())
     for (const auto& m : models->get_array())
       if (m.is_object() && b.models.size() < most_models) b.models.push_back(model_of(m.get_object()));
+  if (const auto* known = o.if_contains("known"); known && known->is_array())
+    for (const auto& m : known->get_array())
+      if (m.is_object() && b.known.size() < most_known) b.known.push_back(known_of(m.get_object()));
+  take(o, "known_left_out", b.known_left_out);
   if (const auto* all = o.if_contains("gateways"); all && all->is_object())
     take_gateways(all->get_object(), b);
   return b;

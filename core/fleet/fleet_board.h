@@ -43,6 +43,15 @@ struct board_model {
   std::string closed;                  // why it takes no jobs; empty: it does
 };
 
+// A model that the worker knows, whatever its state.
+struct known_model {
+  std::string name;
+  std::string state;        // actors::name(model_state): absent, loading, ready, …
+  std::uint64_t bytes = 0;  // that it takes, or would take where that is known
+  double share = 1;         // its weight among the models of its device
+  std::string reason;       // why its last load failed; empty: it did not
+};
+
 struct fleet_board {
   std::string worker;
   worker_state state = worker_state::ready;
@@ -50,7 +59,7 @@ struct fleet_board {
   std::uint64_t number = 0;     // counts the boards of the worker
   std::uint64_t silent_ms = 0;  // how long a host that has work has not finished a step
   // Since its start: frames that it could not read, or that are for no worker, and dropped; questions for
-  // jobs that it does not tell of.
+  // jobs of other keys.
   std::uint64_t broken = 0, untold = 0;
   std::vector<board_model> models;
   // For each gateway that the worker knows: frames of tokens sent to it, and its jobs that the worker has.
@@ -59,9 +68,11 @@ struct fleet_board {
     std::uint32_t jobs = 0;
   };
   std::map<std::string, share> gateways;
+  std::vector<known_model> known;
+  std::uint32_t known_left_out = 0;  // models beyond what the board has room for
 };
 
-// At most longest_board bytes: shares of gateways that do not fit are left out.
+// At most longest_board bytes: known models take a quarter of it at most, and what does not fit is left out.
 std::string json_of(const fleet_board& b);
 // Error: invalid_param for what is no board. Unknown members are ignored.
 result<fleet_board> read_board(std::string_view json);

@@ -22,22 +22,28 @@ enum class frame_kind : std::uint8_t {
   cancel,  // what a gateway wants of a job that a worker has
   pause,
   resume,
-  again,      // tell the tokens again from a position on
-  adopt,      // tell them to this gateway from now on
-  drop,       // forget the job
-  probe,      // are you there? the answer is a board
-  gone,       // a worker does not know a job that it was asked about
-  tokens,     // tokens and endings of a step
-  logprobs,   // the same with the logprobs of each token
-  pulse,      // a gateway lives
-  drain,      // an operator wants a worker to take no new jobs, and to be free in time
-  undrain,    // and to take jobs again
-  find,       // a gateway asks all workers for a job whose own gateway may be gone
-  found,      // the job as it was sent, or a part of it, and how it stands
-  adopted,    // another gateway has adopted these jobs
-  crash,      // in a demonstration: the worker that has this job kills its own process
-  landmarks,  // which prefixes an engine has in its cache, among the boards of its worker
-  last = landmarks
+  again,        // tell the tokens again from a position on
+  adopt,        // tell them to this gateway from now on
+  drop,         // forget the job
+  probe,        // are you there? the answer is a board
+  gone,         // a worker does not know a job that it was asked about
+  tokens,       // tokens and endings of a step
+  logprobs,     // the same with the logprobs of each token
+  pulse,        // a gateway lives
+  drain,        // an operator wants a worker to take no new jobs, and to be free in time
+  undrain,      // and to take jobs again
+  find,         // a gateway asks all workers for a job whose own gateway may be gone
+  found,        // the job as it was sent, or a part of it, and how it stands
+  adopted,      // another gateway has adopted these jobs
+  crash,        // in a demonstration: the worker that has this job kills its own process
+  landmarks,    // which prefixes an engine has in its cache, among the boards of its worker
+  list,         // a gateway asks all workers for the jobs that they have, or wants some to end
+  listed,       // a part of the answer
+  permit_wish,  // who wants to give a worker an order for its models asks for a permit
+  permit,       // the answer
+  model_wish,   // the order
+  wish_answer,  // what came of it
+  last = wish_answer
 };
 
 // Begins a frame.

@@ -92,7 +92,9 @@ void write_body(byte_writer& to, const job_order& o, time_point now) {
   to.text(sampling);
   write_tokens(to, j.prompt);
   write_tokens(to, j.spoken);
-  to(o.resume);  // earlier builds neither write nor read it
+  to(o.resume);  // earlier builds neither write nor read it, nor what follows
+  to(o.user);
+  to(o.answer);
 }
 
 result<stop_strings> read_strings(byte_reader& from, std::size_t most, std::size_t most_bytes) {
@@ -206,6 +208,11 @@ result<job_order> read_job(std::string_view body, time_point now) {
   o.job.prompt = read_tokens(from);
   o.job.spoken = read_tokens(from);
   if (!from.at_end()) from(o.resume);
+  o.answer = o.job.id;
+  if (!from.at_end()) {
+    from(o.user);
+    from(o.answer);
+  }
   if (from.failed() || o.resume.size() > longest_resume) return cut();
   if (auto ok = check(o); !ok) return ok.error();
   return o;

@@ -36,6 +36,10 @@ struct job_order {
   // What another gateway needs to go on for the job's client (resume_part.h), at most longest_resume bytes. A
   // worker keeps it and does not read it. Empty: no other gateway can.
   std::string resume;
+  // Whose the job is, beside job::key, and the first choice of its answer: as state_block has them. A frame
+  // of an earlier build has neither, and its job is the key's own and its answer's only one.
+  std::uint64_t user = 0;
+  job_id answer;
 };
 inline constexpr std::size_t longest_resume = std::size_t{256} << 10;
 

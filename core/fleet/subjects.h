@@ -3,11 +3,12 @@
 //   weir.1.CELL.o.WORKER.job   gateway -> worker, asked: a job; answered with `taken` or `refused`
 //   weir.1.CELL.o.WORKER.ctl   gateway -> worker: cancel, pause, resume, again, adopt, drop, probe
 //                              operator -> worker: drain, undrain, probe
+//                              both -> worker, asked: permit_wish, model_wish
 //   weir.1.CELL.g.GATEWAY.tok  worker -> gateway: tokens and endings
-//   weir.1.CELL.g.GATEWAY.ctl  worker -> gateway: gone, found, adopted
+//   weir.1.CELL.g.GATEWAY.ctl  worker -> gateway: gone, found, adopted, listed
 //   weir.1.CELL.board.WORKER   worker -> all gateways: what the worker has
 //   weir.1.CELL.pulse.GATEWAY  gateway -> all workers: the gateway lives
-//   weir.1.CELL.find           gateway -> all workers: who has this job?
+//   weir.1.CELL.find           gateway -> all workers: find, list
 //   weir.1.CELL.hello          any -> all workers: publish your boards now
 //
 // Thread safety: pure functions.

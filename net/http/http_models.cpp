@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "net/called_back.h"
+#include "net/http/cell_orders.h"
 #include "net/http/http_session.h"
 #include "net/http/model_order.h"
 #include "net/protocol/model_objects.h"
@@ -39,6 +40,7 @@ std::unordered_map<std::string_view, const model_status*> by_name(const models_p
 
 // A client that leaves does not end its order: others may wait for the model.
 asio::awaitable<bool> http_session::carry_out(const route_match& route, std::string body) {
+  if (hub_.server().options.order_worker) co_return co_await order_worker(route, std::move(body));
   const auto parse = [route, most = hub_.limits().json_values](std::string_view text) {
     return read_order(route, text, most);
   };
@@ -55,12 +57,33 @@ asio::awaitable<bool> http_session::carry_out(const route_match& route, std::str
     reply refused = std::move(*no);
     co_return co_await write(std::move(refused));
   }
+  const order_beginning begin = [&](std::function<void(reply)> answered) {
+    begin_order(hub_.server().service, std::move(*order), hub_.executor(), std::move(answered));
+  };
+  co_return co_await answer_order(begin);
+}
+
+// At a gateway the order goes to a worker.
+asio::awaitable<bool> http_session::order_worker(const route_match& route, std::string body) {
+  auto read = read_cell_order(route, body, from_.has_admin_key(), hub_.limits().json_values);
+  if (!read || hub_.server().draining) {
+    reply no = read ? shutting_down() : refused_order(read.error());
+    co_return co_await write(std::move(no));
+  }
+  const order_beginning begin = [&](std::function<void(reply)> answered) {
+    begin_cell_order(hub_.server().options, std::move(*read), hub_.executor(), std::move(answered));
+  };
+  co_return co_await answer_order(begin);
+}
+
+// Writes what an order that begin(answered) begins answers, however long that takes.
+asio::awaitable<bool> http_session::answer_order(const order_beginning& begin) {
   const auto said = std::make_shared<std::optional<reply>>();
   auto answered = [said, news = std::weak_ptr(news_)](reply r) {
     *said = std::move(r);
     if (const auto alive = news.lock()) alive->notify();
   };
-  begin_order(hub_.server().service, std::move(*order), hub_.executor(), std::move(answered));
+  begin(std::move(answered));
   watch_peer();
   const auto client_gone = [this] { return state_.at() == http_state::phase::client_gone; };
   while (!*said && !client_gone() && !hub_.server().draining) co_await news_->wait();

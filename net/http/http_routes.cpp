@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "actors/cell_jobs.h"
 #include "actors/fleet/gateway_side.h"
 #include "net/called_back.h"
 #include "net/http/model_routes.h"
@@ -132,10 +133,18 @@ void append_job(std::string& out, const actors::job_view& j) {
   });
 }
 
-asio::awaitable<std::vector<actors::job_view>> jobs_of(hub& h, const bearer& from) {
+asio::awaitable<actors::cell_jobs> jobs_of(hub& h, const bearer& from) {
   const auto who = h.server().bearers.asker_of(from);
-  auto begin = [&](auto done) { h.server().service.list_jobs(who, h.executor(), std::move(done)); };
-  co_return co_await called_back<std::vector<actors::job_view>>(begin);
+  auto begin = [&](auto done) {
+    actors::list_cell_jobs(h.server().service, who, h.executor(), std::move(done));
+  };
+  co_return co_await called_back<actors::cell_jobs>(begin);
+}
+
+// What a list of jobs lacks, in an object of the text so far; nothing where it lacks nothing.
+void append_lacks(std::string& out, const actors::cell_jobs& jobs) {
+  if (jobs.silent > 0) append_count(out, "silent_workers", jobs.silent);
+  if (jobs.left_out > 0) append_count(out, "left_out", jobs.left_out);
 }
 
 // An object that ends with a list of jobs, which may be thousands. `before`: its text up to the list.
@@ -152,8 +161,19 @@ reply jobs_reply(std::string before, std::vector<actors::job_view> jobs) {
 }
 
 asio::awaitable<reply> list_jobs(hub& h, const bearer& from) {
-  auto jobs = co_await jobs_of(h, from);
-  co_return jobs_reply(R"({"jobs":[)", std::move(jobs));
+  auto all = co_await jobs_of(h, from);
+  std::string out;
+  append_object(out, [&] { append_lacks(out, all); });
+  out.pop_back();  // the object goes on
+  append_key(out, "jobs");
+  out += '[';
+  co_return jobs_reply(std::move(out), std::move(all.jobs));
+}
+
+// Nobody who answered has the job: those that are silent may have it.
+reply workers_are_silent(std::uint32_t how_many) {
+  return error_reply(503, "unavailable",
+                     fmt::format("workers of the fleet that may have this job do not answer: {}", how_many));
 }
 
 asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& from) {
@@ -163,13 +183,14 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& f
   const auto who = h.server().bearers.asker_of(from);
   auto begin = [&](auto done) {
     auto& service = h.server().service;
-    cancel ? service.cancel_job(who, *id, h.executor(), std::move(done))
-           : service.find_job(who, *id, h.executor(), std::move(done));
+    cancel ? actors::cancel_cell_job(service, who, *id, h.executor(), std::move(done))
+           : actors::find_cell_job(service, who, *id, h.executor(), std::move(done));
   };
-  auto job = co_await called_back<std::optional<actors::job_view>>(begin);
-  if (!job) co_return not_found("there is no such job, or it is no longer kept");
+  const auto found = co_await called_back<actors::cell_job>(begin);
+  if (!found.job && found.silent > 0) co_return workers_are_silent(found.silent);
+  if (!found.job) co_return not_found("there is no such job, or it is no longer kept");
   std::string out;
-  append_job(out, *job);
+  append_job(out, *found.job);
   co_return json_reply(std::move(out));
 }
 
@@ -345,7 +366,7 @@ void append_fleet(std::string& out, const actors::fleet::fleet_figures& now, boo
 // which the user of a token cannot list elsewhere.
 asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
   const bool admin = h.server().bearers.is_admin(from);
-  std::vector<actors::job_view> own;
+  actors::cell_jobs own;
   if (!admin) own = co_await jobs_of(h, from);
   std::string out;
   append_object(out, [&] {
@@ -361,9 +382,10 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
   });
   if (admin) co_return json_reply(std::move(out));
   out.pop_back();  // the object goes on
+  append_lacks(out, own);
   append_key(out, "own_jobs");
   out += '[';
-  co_return jobs_reply(std::move(out), std::move(own));
+  co_return jobs_reply(std::move(out), std::move(own.jobs));
 }
 
 // ---- browser tokens

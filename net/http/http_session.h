@@ -126,6 +126,9 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   // http_models.cpp
   boost::asio::awaitable<bool> carry_out(const route_match& route, std::string body);
+  boost::asio::awaitable<bool> order_worker(const route_match& route, std::string body);
+  using order_beginning = std::function<void(std::function<void(reply)> answered)>;
+  boost::asio::awaitable<bool> answer_order(const order_beginning& begin);
   // Sets the source of the order, or returns the refusal.
   boost::asio::awaitable<std::optional<reply>> settle(std::shared_ptr<model_order> order);
   boost::asio::awaitable<bool> follow_models();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "net/http/cell_orders.h"
 #include "net/protocol/json.h"
 #include "net/protocol/model_objects.h"
 
@@ -154,6 +155,12 @@ reply model_props(hub& h, const std::string& name, const bearer& from) {
 }
 
 reply list_all_models(hub& h) {
+  if (h.server().options.order_worker) {
+    const auto now = h.server().options.fleet();
+    reply r = json_reply(cell_models_body(now ? now->workers : std::vector<actors::fleet::seen_worker>()));
+    r.headers.emplace_back("Cache-Control", "no-store");
+    return r;
+  }
   const auto known = std::make_shared<const models_picture>(h.server().service.all_models());
   std::string devices = "]";
   append_devices(devices, *known);

@@ -31,7 +31,7 @@ void append_rejects(prometheus_text& out, const std::vector<seen_worker>& worker
              "Frames that a worker could not read, or that are for no worker, and dropped.");
   for (const auto& w : workers) out.sample({{"worker", w.board.worker}}, w.board.broken);
   out.family("weir_fleet_worker_untold_total", type::counter,
-             "Questions for jobs that a worker did not tell of: of another key, or unknown.");
+             "Questions for jobs of another key, of which a worker told nothing.");
   for (const auto& w : workers) out.sample({{"worker", w.board.worker}}, w.board.untold);
 }
 
@@ -74,6 +74,9 @@ void append_fleet(prometheus_text& out, const actors::fleet::fleet_figures& now)
         "Tokens of prompts that the chosen workers were known to have in their prefix caches.",
         now.counts.known);
   total("weir_fleet_pick_found_tokens_total", "Tokens of prompts that were found there.", now.counts.found);
+  total("weir_fleet_lists_total", "Times that the workers were asked for their jobs, or to end some.",
+        now.counts.lists);
+  total("weir_fleet_orders_total", "Orders for models that workers were given.", now.counts.orders);
   total("weir_fleet_workers_dead_total", "Workers that were given up.", now.counts.dead);
   total("weir_fleet_frames_total", "Frames of tokens that came.", now.counts.frames);
   total("weir_fleet_frames_again_total", "Times that tokens were missing, and asked for again.",

@@ -7,7 +7,9 @@
 #include <utility>
 #include <variant>
 
+#include "actors/cell_jobs.h"
 #include "net/access/handshake.h"
+#include "net/kept_jobs.h"
 #include "net/protocol/answer_id.h"
 #include "net/protocol/constraint_fields.h"
 #include "net/random_hex.h"
@@ -22,6 +24,11 @@ constexpr std::string_view ws_route = subprotocol;  // of requests, in the log
 // `field`: the one that names the response.
 ws::protocol_error unknown_response(std::string lane, std::string field) {
   return {std::move(lane), "not_found", "there is no such response", std::move(field), {}, false};
+}
+
+// Workers that may have the response do not answer.
+ws::protocol_error silent_workers() {
+  return {{}, unreachable_fleet_code, "workers of the fleet do not answer now", "response_id", {}, false};
 }
 
 }  // namespace
@@ -228,13 +235,15 @@ void ws_conversation::on(ws::response_cancel& m) {
     if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));
     return;
   }
-  // It may be a job whose own socket is gone, or of an answer over HTTP.
+  // It may be a job whose own socket is gone, of an answer over HTTP, or of another gateway.
   if (!id) return say_error(unknown_response({}, "response_id"));
-  hub_.server().service.cancel_job(hub_.server().bearers.asker_of(how_.from), *id, hub_.executor(),
-                                   [this, session = session_.weak()](auto found) {
-                                     const auto alive = session.lock();
-                                     if (alive && !found) say_error(unknown_response({}, "response_id"));
-                                   });
+  auto told = [this, session = session_.weak()](const actors::cell_job& found) {
+    const auto alive = session.lock();
+    if (!alive || found.job) return;
+    say_error(found.silent == 0 ? unknown_response({}, "response_id") : silent_workers());
+  };
+  actors::cancel_cell_job(hub_.server().service, hub_.server().bearers.asker_of(how_.from), *id,
+                          hub_.executor(), std::move(told));
 }
 
 void ws_conversation::on(ws::ping& m) {

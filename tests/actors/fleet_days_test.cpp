@@ -3,6 +3,7 @@
 // workers.
 #include <catch2/catch.hpp>
 
+#include "actors/cell_jobs.h"
 #include "core/fleet/control_frame.h"
 #include "core/fleet/subjects.h"
 #include "tests/actors/fleet_town.h"
@@ -24,11 +25,13 @@ struct asked_job {
   std::size_t home = 0;    // index of its gateway
   bool handed = false;     // another gateway may have adopted it
   bool abandoned = false;  // its gateway was killed
+  core::job_id answer{};   // of the first choice of its request
 };
 
 struct tally {
   unsigned jobs = 0, whole = 0, cancelled = 0, failed = 0, refused = 0;
   unsigned resumed = 0, not_found = 0, not_resumable = 0, handed = 0, handed_over = 0;
+  unsigned lists = 0, ended_from_afar = 0;
   std::uint64_t moved = 0, hops = 0, again = 0, frames_void = 0, dead = 0, told_again = 0;
 };
 
@@ -47,6 +50,7 @@ class fleet_day {
     for (int i = 0; i < 24; ++i) plan_job();
     for (int i = 0; i < 5 && !calm_; ++i) plan_trouble();
     if (seed_ % 3 == 1 && !calm_) plan_rest();
+    if (seed_ % 4 == 1) plan_cell();
     if (seed_ % 4 == 2) plan_resumes();
     if (seed_ % 4 == 3)
       after(seconds(2) + within(seconds(5)), [this] { below(2) == 0 ? kill_gateway() : end_gateway(); });
@@ -107,8 +111,10 @@ class fleet_day {
                                 0,
                                 g};
     auto streams = t_.gateways[g].service->submit(std::move(r), choices, t_.here.get_executor(), [] {});
+    const auto answer = streams.front()->id();
     for (auto& s : streams) {
       auto& j = keep(base, std::move(s));
+      j.answer = answer;
       if (j.cancelled) after(within(std::chrono::seconds(3)), [s = j.stream] { s->cancel(); });
     }
   }
@@ -134,6 +140,39 @@ class fleet_day {
         j->handed = true;
         resume(j, 1);
       });
+  }
+
+  // Somebody looks at the jobs of the cell now and then, and ends some of them by way of another gateway.
+  void plan_cell() {
+    for (int i = 0; i < 6; ++i) after(within(seconds(9)), [this] { list_cell(); });
+    for (int i = 0; i < 6; ++i) after(seconds(1) + within(seconds(8)), [this] { end_from_afar(); });
+  }
+
+  void list_cell() {
+    ++planned_;
+    actors::list_cell_jobs(*t_.gateways[some_gateway()].service, {}, t_.here.get_executor(),
+                           [this](const actors::cell_jobs& all) {
+                             --planned_;
+                             ++lists_;
+                             std::set<core::job_id> ids;
+                             for (const auto& j : all.jobs) CHECK(ids.insert(j.id).second);
+                           });
+  }
+
+  void end_from_afar() {
+    if (jobs_.empty()) return;
+    const auto j = jobs_[below(jobs_.size())];
+    const auto to = some_gateway();
+    if (fleet_town::over(j->stream) || to == j->home) return;
+    const auto id = j->stream->id();
+    for (const auto& one : jobs_)
+      if (one->stream->id() == id || one->answer == id) one->cancelled = true;
+    ++planned_;
+    actors::cancel_cell_job(*t_.gateways[to].service, {}, id, t_.here.get_executor(),
+                            [this](const actors::cell_job& gone) {
+                              --planned_;
+                              if (gone.job && gone.job->finish_reason == "cancel") ++ended_from_afar_;
+                            });
   }
 
   // A gateway is killed, and its clients come to the others.
@@ -259,6 +298,7 @@ class fleet_day {
       if (!j->abandoned) judge(*j, sum);
     sum.resumed += resumed_, sum.not_found += not_found_, sum.not_resumable += not_resumable_;
     sum.handed_over += handed_over_;
+    sum.lists += lists_, sum.ended_from_afar += ended_from_afar_;
     for (std::size_t i = 0; i < t_.gateways.size(); ++i) {
       if (i == killed_) continue;
       const auto& g = t_.gateways[i];
@@ -340,6 +380,7 @@ class fleet_day {
   const std::unique_ptr<loop_net::endpoint> operator_ = t_.net->join();
   std::vector<std::shared_ptr<asked_job>> jobs_;
   unsigned planned_ = 0, resumed_ = 0, not_found_ = 0, not_resumable_ = 0, handed_over_ = 0;
+  unsigned lists_ = 0, ended_from_afar_ = 0;
   std::size_t killed_ = SIZE_MAX;  // index of the gateway that was killed, or has ended
 };
 
@@ -353,8 +394,10 @@ void live_days(unsigned days, std::uint64_t first) {
   }
   CAPTURE(sum.jobs, sum.whole, sum.cancelled, sum.failed, sum.refused, sum.moved, sum.hops, sum.again,
           sum.frames_void, sum.dead, sum.told_again, sum.resumed, sum.not_found, sum.not_resumable,
-          sum.handed, sum.handed_over);
+          sum.handed, sum.handed_over, sum.lists, sum.ended_from_afar);
   CHECK(sum.whole >= sum.jobs * 3 / 4);
+  CHECK(sum.lists >= days);
+  CHECK(sum.ended_from_afar >= days / 8);
   CHECK((sum.failed + sum.refused) * 50 <= sum.jobs);
   CHECK(sum.moved >= days / 4);
   CHECK(sum.again >= days / 4);

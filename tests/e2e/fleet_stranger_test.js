@@ -29,7 +29,7 @@ authorization {
 no_auth_user: member
 `;
 
-const kinds = 21; // of frames (core/fleet/frame_kind.h), and one more
+const kinds = 28; // of frames (core/fleet/frame_kind.h), and one more
 const base = "weir.1.main";
 
 describe("a stranger on the bus", { skip }, () => {
@@ -86,7 +86,7 @@ describe("a stranger on the bus", { skip }, () => {
   };
   const text = (s) => Buffer.concat([varint(s.length), Buffer.from(s)]);
   const number = () => varint(below(2 ** 31));
-  const [find_kind, adopt_kind] = [18, 9];
+  const [find_kind, adopt_kind, list_kind, listed_kind, wish_kind] = [18, 9, 23, 24, 27];
   const drain_kind = 16; // an operator's order: who knows a worker's name may give it, if permitted
 
   /** What a stranger can say, each with a subject and bytes. */
@@ -125,6 +125,34 @@ describe("a stranger on the bus", { skip }, () => {
     "a guessed id, looked for": () => [
       `${base}.find`,
       frame(find_kind, Buffer.concat([noise(16), number(), number(), text(name())])),
+    ],
+    "the id of a job, looked for with another key": () => {
+      const jobs = said.filter(({ subject, bytes }) => subject.endsWith(".job") && bytes[1] === 1);
+      const id = one_of(jobs).bytes.subarray(2, 18);
+      return [
+        `${base}.find`,
+        frame(find_kind, Buffer.concat([id, varint(1 + below(99)), number(), text(name())])),
+      ];
+    },
+    "a guessed id, cancelled as an admin": () => [
+      `${base}.find`,
+      frame(list_kind,
+        Buffer.concat([number(), text(name()), Buffer.from([0, 1]), noise(16), Buffer.from([1])])),
+    ],
+    "all jobs, asked for": () => [
+      `${base}.find`,
+      frame(list_kind, Buffer.concat([number(), text(name()), Buffer.from([0, 0, 0])])),
+    ],
+    "an order to unload the model": () => [
+      `${base}.o.${one_of(workers).name}.ctl`,
+      frame(
+        wish_kind,
+        Buffer.concat([number(), Buffer.from([1, 1]), text("sim"), text('{"action":"unload"}')]),
+      ),
+    ],
+    "an invented list of jobs": () => [
+      one_of(subjects()),
+      frame(listed_kind, Buffer.concat([number(), text(member()), Buffer.from([0, 1, 0, 0])])),
     ],
     "a guessed id, adopted": () => [
       `${base}.o.${member()}.ctl`,
@@ -196,7 +224,7 @@ describe("a stranger on the bus", { skip }, () => {
     await counted("weir_fleet_frames_broken_total", counts.noise / 8);
     await counted("weir_fleet_frames_void_total", 1);
     await counted("weir_fleet_worker_frames_broken_total\\{[^}]*\\}", counts.noise / 8);
-    await counted("weir_fleet_worker_untold_total\\{[^}]*\\}", counts["a guessed id, looked for"]);
+    await counted("weir_fleet_worker_untold_total\\{[^}]*\\}", 1);
     [gateway, ...workers].forEach((one, i) => {
       const grown = resident(one) - before_it[i];
       assert.ok(grown < most_growth, `process ${i} has ${grown} bytes more`);

@@ -8,6 +8,8 @@
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
 #include "core/fleet/landmarks.h"
+#include "core/fleet/list_frame.h"
+#include "core/fleet/order_frame.h"
 #include "core/fleet/resume_part.h"
 #include "core/fleet/token_frame.h"
 
@@ -63,6 +65,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(8 * (n->came.size() + n->gone.size()) <= bytes.size());
     require(read_landmarks(frame_of(*n)) == n);
   }
+  if (const auto q = read_job_question(bytes)) {
+    require(!q->cancel || q->id);
+    require(read_job_question(frame_of(*q)).has_value());
+  }
+  if (const auto l = read_listed(bytes)) {
+    require(l->jobs.size() <= bytes.size() / 30 && l->part < l->of);
+    const auto again = read_listed(frame_of(*l));
+    require(again && frame_of(*again) == frame_of(*l));
+  }
+  if (const auto w = read_model_wish(bytes)) {
+    require(w->name.size() <= longest_wish_name && w->body.size() <= longest_wish);
+    const auto again = read_model_wish(frame_of(*w));
+    require(again && frame_of(*again) == frame_of(*w));
+  }
+  if (const auto a = read_wish_answer(bytes)) {
+    require(a->headers.size() <= most_answer_headers && a->body.size() <= longest_answer);
+    require(read_wish_answer(frame_of(*a)).has_value());
+  }
+  if (const auto p = read_permit(bytes)) require(read_permit(frame_of(*p)).has_value());
   token_frame f;
   if (f.read(bytes))
     for (const auto& j : f.jobs) require(j.begin <= j.end && j.end <= f.tokens.size());

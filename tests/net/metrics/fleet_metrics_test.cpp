@@ -44,6 +44,8 @@ std::shared_ptr<actors::fleet::fleet_figures> a_fleet() {
                  .moved = 5,
                  .hops = 6,
                  .dead = 7,
+                 .lists = 12,
+                 .orders = 13,
                  .known = 9,
                  .found = 10,
                  .jobs = 8};
@@ -73,6 +75,8 @@ TEST_CASE("a gateway's metrics: workers by state, engines, and what became of jo
                                                    {"weir_fleet_jobs_moved_total", 5},
                                                    {"weir_fleet_refused_after_pick_total", 6},
                                                    {"weir_fleet_workers_dead_total", 7},
+                                                   {"weir_fleet_lists_total", 12},
+                                                   {"weir_fleet_orders_total", 13},
                                                    {"weir_fleet_frames_total", 1},
                                                    {"weir_fleet_frames_again_total", 2},
                                                    {"weir_fleet_frames_void_total", 3},
