@@ -142,7 +142,8 @@ bool engine::enter(job& j) {
 
 void engine::share(job& j) {
   std::array<core::token_id, core::page_tokens> ids;
-  while (j.named * core::page_tokens == j.computed && (j.named + 1) * core::page_tokens < j.input) {
+  while (j.named * core::page_tokens == j.computed && (j.named + 1) * core::page_tokens < j.input &&
+         trace_.repeats(j.request, j.named)) {
     trace_.read_ids(j.request, j.key, j.named, ids.data());
     const auto p = pool_.names().find(trace_.name_of(j.request, j.key, j.named), ids);
     if (p == core::no_page) return;
@@ -165,7 +166,8 @@ void engine::name_pages(job& j) {
   for (; (j.named + 1) * core::page_tokens <= std::min(j.computed, j.input); ++j.named) {
     trace_.read_ids(j.request, j.key, j.named, ids.data());
     const auto name = trace_.name_of(j.request, j.key, j.named);
-    if (const auto theirs = pool_.names().find(name, ids); theirs != core::no_page) {
+    const auto theirs = trace_.repeats(j.request, j.named) ? pool_.names().find(name, ids) : core::no_page;
+    if (theirs != core::no_page) {
       pool_.share(theirs);
       pool_.release(j.pages[j.named]);
       j.pages[j.named] = theirs;
@@ -180,8 +182,8 @@ void engine::name_pages(job& j) {
 
 // Whether another slice of this step computes the page that the job needs next.
 bool engine::is_held(const job& j) const {
-  if (!trace_.has_prefixes()) return false;
   if (j.named * core::page_tokens != j.computed || (j.named + 1) * core::page_tokens >= j.input) return false;
+  if (!trace_.repeats(j.request, j.named)) return false;
   const auto name = trace_.name_of(j.request, j.key, j.named);
   return std::ranges::any_of(slices_, [&](const slice& s) {
     const auto& other = jobs_[s.job];
@@ -230,6 +232,10 @@ void engine::begin(nanos now) {
     count_ = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(decoding_.top().step - steps_, 1, most_together));
   next_ = began_ + count_ * step_ns_;
+}
+
+std::uint32_t engine::due_prompts() const {
+  return static_cast<std::uint32_t>(line_.size() + prompts_.size());
 }
 
 std::uint64_t engine::due_prompt_tokens() const {

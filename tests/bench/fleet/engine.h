@@ -68,6 +68,7 @@ class engine {
   const core::page_pool& pool() const noexcept { return pool_; }
   // Prompt tokens of its jobs that are neither computed nor found yet.
   std::uint64_t due_prompt_tokens() const;
+  std::uint32_t due_prompts() const;
   nanos busy() const noexcept { return busy_; }  // so far
   std::uint64_t computed_prompt_tokens() const noexcept { return all_rows_; }
 

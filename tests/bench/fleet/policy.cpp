@@ -190,6 +190,7 @@ std::uint32_t truth::found(const job& j, std::uint32_t device) const {
   const auto& names = engines[device]->pool().names();
   std::array<core::token_id, core::page_tokens> ids;
   const auto has = [&](std::uint32_t page) {
+    if (!all.repeats(j.request, page)) return false;
     all.read_ids(j.request, j.key, page, ids.data());
     return names.find(all.name_of(j.request, j.key, page), ids) != core::no_page;
   };

@@ -128,6 +128,7 @@ core::result<void> complete(trace& t) {
   const auto count = *std::ranges::max_element(t.blocks) + std::size_t{1};
   std::vector<std::uint32_t> before(count, nothing - 1);
   t.names.resize(count * trace::pages_a_block);
+  t.again.resize(count);
   std::array<core::token_id, core::page_tokens> ids;
   for (std::uint32_t r = 0; r < t.requests.size(); ++r) {
     const auto size = (t.requests[r].input + trace::block_tokens - 1) / trace::block_tokens;
@@ -143,6 +144,7 @@ core::result<void> complete(trace& t) {
         ids[0] = static_cast<core::token_id>(i);
         t.names[std::size_t{block} * trace::pages_a_block + i] = name = core::name_of(name, ids);
       }
+      t.again[block] = before[block] != nothing - 1;
       before[block] = last;
       last = block;
     }

@@ -38,7 +38,14 @@ struct trace {
   std::vector<std::uint32_t> blocks;
   std::vector<core::page_name> names;  // [blocks, pages_a_block], of copy 0 without its key
 
+  std::vector<bool> again;  // by block: more than one request has it
+
   bool has_prefixes() const noexcept { return !blocks.empty(); }
+  // Whether another request of the copy has this page too. A page of which no other request has any is looked
+  // for in no cache.
+  bool repeats(std::uint32_t request, std::uint32_t page) const noexcept {
+    return has_prefixes() && again[blocks[requests[request].first_block + page / pages_a_block]];
+  }
   // Name and ids of a full page of a request's prompt.
   core::page_name name_of(std::uint32_t request, copy_key copy, std::uint32_t page) const noexcept;
   void read_ids(std::uint32_t request, copy_key copy, std::uint32_t page, core::token_id* out) const noexcept;
