@@ -16,6 +16,7 @@ inline void write_numbers(const admission_control& a, core::fleet::board_model& 
   b.batch = a.batch();
   b.queue = a.limits().queue;
   b.jobs = a.active();
+  b.prompts = a.prompts();
   b.prompt_tokens = a.prompt_tokens();
   b.places = a.seats();
   b.prompt_rate = a.prompt_tokens_per_s();
@@ -25,7 +26,7 @@ inline void write_numbers(const admission_control& a, core::fleet::board_model& 
 // The gateway's side. `own_jobs`: of this gateway, that the worker has; its admission counts them itself.
 inline void take_numbers(const core::fleet::board_model& b, std::uint32_t own_jobs, admission_control& a) {
   a.set_pace({b.places, b.prompt_rate, b.rate, 0});
-  a.set_elsewhere(b.jobs - std::min(b.jobs, own_jobs),
+  a.set_elsewhere(b.jobs - std::min(b.jobs, own_jobs), b.prompts - std::min(b.prompts, a.prompts()),
                   b.prompt_tokens - std::min(b.prompt_tokens, a.prompt_tokens()));
 }
 

@@ -101,6 +101,12 @@ void intake::tick() {
   if (timer_) timer_->set(now + options_.board_every);
 }
 
+// A job that was taken: other gateways hear of it before they send their next one. Many jobs wait for a board
+// that is due anyway.
+void intake::tell_load() {
+  if (time_.now() - board_at_ >= options_.board_after_job) publish_board();
+}
+
 void intake::publish_board() {
   ++boards_;
   board_at_ = time_.now();

@@ -153,8 +153,11 @@ void cell::handle(const event& e) {
       return over(e.which);
     case kind::refused:
       return refused(e.which);
-    case kind::board:
+    case kind::board: {
+      const auto jitter = static_cast<nanos>(random_() % (board_every / 25));
+      post(kind::board, e.which, now_ + board_every + jitter);
       return tell_board(e.which);
+    }
     case kind::board_heard:
       return hear_board(e.which);
     case kind::landmarks:
@@ -213,10 +216,8 @@ void cell::ask(std::uint32_t index) {
 }
 
 void cell::look(std::uint32_t gateway, const job& j) {
-  for (std::uint32_t d = 0; d < settings_.devices; ++d) {
-    const auto& a = gateways_[gateway].places[d];
-    loads_[d] = {devices_[d].name, a.active(), a.seats(), a.predicted_wait(), a.prompt_tokens_per_s(), 0};
-  }
+  for (std::uint32_t d = 0; d < settings_.devices; ++d)
+    loads_[d] = gateways_[gateway].places[d].load(devices_[d].name, 0);
   if (!trace_.has_prefixes() || !policies_[gateway]->asks_landmarks()) return;
   names_.clear();
   for (std::uint32_t depth = 1; depth <= j.input / core::page_tokens; depth *= 2)
@@ -231,6 +232,7 @@ void cell::offer(std::uint32_t index) {
   ++devices_[j.device].by_gateway[j.gateway];
   const auto before = e.next();
   e.submit(index, now_);
+  if (now_ - devices_[j.device].told_at >= settings_.board_after_job) tell_board(j.device);
   if (e.next() != before) post(kind::step, j.device, e.next());
 }
 
@@ -287,9 +289,8 @@ void cell::tell_board(std::uint32_t d) {
   auto& w = devices_[d];
   actors::fleet::write_numbers(engines_[d]->admission, w.board);
   w.board_shares = w.by_gateway;
-  const auto jitter = static_cast<nanos>(random_() % (board_every / 25));
+  w.told_at = now_;
   post(kind::board_heard, d, now_ + hop());
-  post(kind::board, d, now_ + board_every + jitter);
 }
 
 void cell::hear_board(std::uint32_t d) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/fleet/worker_side.h"
 #include "core/fleet/fleet_board.h"
 #include "tests/bench/fleet/engine.h"
 #include "tests/bench/fleet/figures.h"
@@ -31,6 +32,8 @@ struct cell_settings {
   double requests_per_s = 0;               // on the mean
   double seconds = 3600, warm_up_s = 600;  // of virtual time; the second is a part of the first
   std::uint64_t seed = 1;
+  // worker_options::board_after_job.
+  nanos board_after_job = std::chrono::nanoseconds(actors::fleet::worker_options().board_after_job).count();
 };
 
 // Requests a second that one device answers while it always has some to begin with, and finds nothing in its
@@ -77,6 +80,7 @@ class cell {
     core::fleet::landmark_list told;
     core::fleet::landmark_news news;  // that is on its way
     std::uint64_t landmarks_seen = 0;
+    nanos told_at = 0;      // when its last board was published
     nanos busy_before = 0;  // the warm-up's end
   };
 

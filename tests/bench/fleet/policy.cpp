@@ -135,12 +135,8 @@ class by_pick_now final : public policy {
   void choose(const question& q, std::vector<std::uint32_t>& out) override {
     now_.assign(q.seen.begin(), q.seen.end());
     for (std::uint32_t d = 0; d < now_.size(); ++d) {
-      const auto& a = truth_.engines[d]->admission;
+      now_[d] = truth_.engines[d]->admission.load(q.seen[d].name, truth_.found(q.asked, d));
       now_[d].jobs = truth_.jobs[d];
-      now_[d].seats = a.seats();
-      now_[d].wait = a.predicted_wait();
-      now_[d].prompt_tokens_per_s = a.prompt_tokens_per_s();
-      now_[d].known = truth_.found(q.asked, d);
     }
     out = core::pick(now_, 1, q.asked.input, q.beginning);
   }
