@@ -11,7 +11,7 @@ namespace {
 
 constexpr double crowded_above = 1.25;  // times the mean of jobs
 // A place is near the best if its cost is within one of these, and far if it is above both of those.
-constexpr double near_share = 1.05, near_s = 0.005;
+constexpr double near_share = 1.2, near_s = 0.02;
 constexpr double far_share = 2, far_s = 0.05;
 constexpr double weight_of_computing = 2;  // its own time, and the wait of others
 
@@ -51,34 +51,34 @@ std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_
                                 std::uint32_t prompt_tokens, std::uint64_t beginning) {
   constexpr double none = std::numeric_limits<double>::infinity();
   struct choice {
-    bool far;
-    int crowd;           // 0: none; 1: more jobs than others; 2: no seat
-    double cost;         // 0: near the best
-    std::uint32_t jobs;  // 0: no crowd
+    bool far, no_seat;
+    double cost;  // 0: near the best
+    bool crowded;
+    std::uint32_t jobs;   // 0: there is a seat, and no crowd
     std::uint32_t known;  // place_load::known
     std::uint64_t turn;
     std::uint32_t index;
   };
   std::vector<choice> order;
   const double most = most_jobs(places, jobs);
-  double best = none, best_calm = none, rate = 0;
+  double best = none, best_seat = none, rate = 0;
   for (const auto& p : places) rate = std::max(rate, p.prompt_tokens_per_s);
   for (std::uint32_t i = 0; i < places.size(); ++i) {
     const auto& p = places[i];
-    const int crowd = p.jobs + jobs > std::max(p.seats, jobs) ? 2 : p.jobs + jobs > most ? 1 : 0;
-    order.push_back({false, crowd, cost_s(p, prompt_tokens, rate), crowd > 0 ? p.jobs : 0, p.known,
-                     mixed(p.name, beginning), i});
+    const bool no_seat = p.jobs + jobs > std::max(p.seats, jobs), crowded = p.jobs + jobs > most;
+    order.push_back({false, no_seat, cost_s(p, prompt_tokens, rate), crowded, no_seat || crowded ? p.jobs : 0,
+                     p.known, mixed(p.name, beginning), i});
     best = std::min(best, order.back().cost);
   }
   for (auto& c : order) {
     c.far = c.cost > std::max(far_share * best, best + far_s);
-    if (!c.far && c.crowd == 0) best_calm = std::min(best_calm, c.cost);
+    if (!c.far && !c.no_seat) best_seat = std::min(best_seat, c.cost);
   }
   for (auto& c : order)
-    if (!c.far && c.crowd == 0 && c.cost <= std::max(near_share * best_calm, best_calm + near_s)) c.cost = 0;
+    if (!c.far && !c.no_seat && c.cost <= std::max(near_share * best_seat, best_seat + near_s)) c.cost = 0;
   std::ranges::sort(order, [](const choice& a, const choice& b) {
-    return std::tie(a.far, a.crowd, a.cost, a.jobs, b.known, b.turn, a.index) <
-           std::tie(b.far, b.crowd, b.cost, b.jobs, a.known, a.turn, b.index);
+    return std::tie(a.far, a.no_seat, a.cost, a.crowded, a.jobs, b.known, b.turn, a.index) <
+           std::tie(b.far, b.no_seat, b.cost, b.crowded, b.jobs, a.known, a.turn, b.index);
   });
   std::vector<std::uint32_t> out;
   for (const auto& c : order) out.push_back(c.index);

@@ -113,7 +113,10 @@ TEST_CASE("fleet simulation: what there is not is refused by name") {
 
 TEST_CASE("fleet simulation: the published traces, with the targets", "[long]") {
   const char* data = std::getenv("TEST_DATA_DIR");
-  if (!data) return WARN("without TEST_DATA_DIR there are no traces");
+  if (!data) {
+    WARN("without TEST_DATA_DIR there are no traces");
+    return;
+  }
   cell_settings s;
   s.devices = 125, s.gateways = 12, s.seconds = 1200, s.warm_up_s = 600;
   const auto folder = std::string(data) + "/traces/";
