@@ -14,6 +14,10 @@ constexpr double most_wait_s = 1e6;
 
 double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
 
+core::duration of_seconds(double s) {
+  return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
+}
+
 }  // namespace
 
 core::result<void> admission_control::admit(std::string_view model, std::uint32_t prompt_tokens,
@@ -39,6 +43,7 @@ core::result<void> admission_control::admit(std::string_view model, std::uint32_
     jobs_.fetch_sub(choices, relaxed);
     return *why;
   }
+  if (prompt_tokens > 0) prompts_.fetch_add(1, relaxed);
   prompt_tokens_.fetch_add(prompt_tokens, relaxed);
   return {};
 }
@@ -103,9 +108,19 @@ std::uint32_t admission_control::seats() const noexcept {
 }
 
 core::duration admission_control::predicted_wait() const noexcept {
-  const double s = std::max(wait_for_prompts(prompt_tokens_.load(relaxed) + prompts_elsewhere_.load(relaxed)),
-                            wait_for_place());
-  return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
+  return of_seconds(std::max(wait_for_prompts(prompt_tokens_.load(relaxed) + tokens_elsewhere_.load(relaxed)),
+                             wait_for_place()));
+}
+
+core::place_load admission_control::load(std::uint64_t name, std::uint32_t known) const noexcept {
+  return {.name = name,
+          .jobs = active(),
+          .seats = seats(),
+          .wait = of_seconds(wait_for_place()),
+          .prompt_tokens_per_s = prompt_tokens_per_s(),
+          .prompts = prompts_.load(relaxed) + prompts_elsewhere_.load(relaxed),
+          .prompt_tokens = prompt_tokens_.load(relaxed) + tokens_elsewhere_.load(relaxed),
+          .known = known};
 }
 
 double admission_control::wait_for_prompts(std::uint64_t tokens) const noexcept {
@@ -125,6 +140,7 @@ double admission_control::wait_for(std::uint32_t free_places) const noexcept {
 }
 
 void admission_control::prompt_done(std::uint32_t prompt_tokens) noexcept {
+  if (prompt_tokens > 0) prompts_.fetch_sub(1, relaxed);
   prompt_tokens_.fetch_sub(prompt_tokens, relaxed);
 }
 
@@ -155,9 +171,11 @@ void admission_control::set_pace(const pace& p) noexcept {
   running_again_.store(returned - std::min(returned, p.returning), relaxed);
 }
 
-void admission_control::set_elsewhere(std::uint32_t jobs, std::uint64_t prompt_tokens) noexcept {
+void admission_control::set_elsewhere(std::uint32_t jobs, std::uint32_t prompts,
+                                      std::uint64_t prompt_tokens) noexcept {
+  prompts_elsewhere_.store(prompts, relaxed);
   jobs_elsewhere_.store(jobs, relaxed);
-  prompts_elsewhere_.store(prompt_tokens, relaxed);
+  tokens_elsewhere_.store(prompt_tokens, relaxed);
 }
 
 }  // namespace weir::actors

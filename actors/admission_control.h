@@ -41,6 +41,7 @@
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/fleet/pick.h"
 
 namespace weir::actors {
 
@@ -98,12 +99,16 @@ class admission_control {
   std::uint32_t seats() const noexcept;  // jobs that can run at once
   std::uint32_t batch() const noexcept { return batch_; }
   const core::queue_settings& limits() const noexcept { return limits_; }
+  // Prompts that are not computed yet and were admitted here, and their tokens.
+  std::uint32_t prompts() const noexcept { return prompts_.load(std::memory_order_relaxed); }
   std::uint64_t prompt_tokens() const noexcept { return prompt_tokens_.load(std::memory_order_relaxed); }
   double tokens_per_s() const noexcept { return rate_.load(std::memory_order_relaxed); }  // 0: not known yet
   // Prompt tokens computed a second; 0: not known yet.
   double prompt_tokens_per_s() const noexcept { return prompt_rate_.load(std::memory_order_relaxed); }
   // How many places of the batch have to become free until the last waiting job has one. 0: no job waits.
   std::uint32_t waiting() const noexcept;
+  // What core::pick() asks of the place. `known`: see there.
+  core::place_load load(std::uint64_t name, std::uint32_t known) const noexcept;
   // The wait of a job that is admitted now, without the wait of its text.
   core::duration predicted_wait() const noexcept;
 
@@ -118,9 +123,10 @@ class admission_control {
   standing job_paused(standing was, bool now) noexcept;
   // Owner's thread only.
   void set_pace(const pace& p) noexcept;
-  // Where the engine is in another process: what it has beside the jobs that were admitted here. active() and
-  // the predicted wait count it; limit 1 does not, since the other process has the last word.
-  void set_elsewhere(std::uint32_t jobs, std::uint64_t prompt_tokens) noexcept;
+  // Where the engine is in another process: jobs that it has beside those that were admitted here, and of
+  // prompts not computed yet how many, and their tokens. active() and the predicted wait count it; limit 1
+  // does not, since the other process has the last word.
+  void set_elsewhere(std::uint32_t jobs, std::uint32_t prompts, std::uint64_t prompt_tokens) noexcept;
 
  private:
   core::error full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const;
@@ -144,9 +150,10 @@ class admission_control {
   std::atomic<std::uint32_t> jobs_{0};           // admitted, not done and never paused
   std::atomic<std::uint32_t> returned_{0};       // not done, and their pause is over
   std::atomic<std::uint32_t> running_again_{0};  // of these: in the batch, when the latest step was over
-  std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts not computed yet
-  std::atomic<std::uint32_t> jobs_elsewhere_{0};
-  std::atomic<std::uint64_t> prompts_elsewhere_{0};  // tokens
+  std::atomic<std::uint32_t> prompts_{0};        // not computed yet
+  std::atomic<std::uint64_t> prompt_tokens_{0};  // of these
+  std::atomic<std::uint32_t> jobs_elsewhere_{0}, prompts_elsewhere_{0};
+  std::atomic<std::uint64_t> tokens_elsewhere_{0};  // tokens
   std::atomic<std::uint32_t> places_{0};
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: mean tokens of an answer
 };

@@ -226,15 +226,14 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
   std::optional<core::error> why;
   prompt_landmarks prompt(all.jobs.front().job);
   for (const auto& p : m.places) {
-    const auto& a = *p->admission;
     if (!suits(*p, all.jobs.front().job)) continue;
-    if (auto closed = a.closed()) {
+    if (auto closed = p->admission->closed()) {
       why = std::move(closed);
       continue;
     }
     open.push_back(p);
-    loads.push_back({static_cast<std::uint64_t>(p->engine), a.active(), a.seats(), a.predicted_wait(),
-                     a.prompt_tokens_per_s(), prompt.known_to(p->known.get())});
+    loads.push_back(
+        p->admission->load(static_cast<std::uint64_t>(p->engine), prompt.known_to(p->known.get())));
   }
   const auto count = static_cast<std::uint32_t>(all.jobs.size());
   for (const auto i : core::pick(loads, count, all.prompt_tokens, beginning_of(all.jobs.front().job))) {

@@ -166,11 +166,9 @@ bool far_owner::settle(const job_ptr& j) {
                 [&](const auto& p) { return std::ranges::find(j->tried, p.where.worker) != j->tried.end(); });
   std::vector<core::place_load> loads;
   prompt_landmarks landmarks(j->job);
-  for (const auto& p : places) {
-    const auto& a = *p.seen->admission;
-    loads.push_back({static_cast<std::uint64_t>(p.seen->engine), a.active(), a.seats(), a.predicted_wait(),
-                     a.prompt_tokens_per_s(), landmarks.known_to(p.seen->known.get())});
-  }
+  for (const auto& p : places)
+    loads.push_back(p.seen->admission->load(static_cast<std::uint64_t>(p.seen->engine),
+                                            landmarks.known_to(p.seen->known.get())));
   auto& end = *j->end;
   const auto prompt = static_cast<std::uint32_t>(j->job.prompt.size());
   for (const auto i : core::pick(loads, 1, prompt, j->job.id.lo)) {

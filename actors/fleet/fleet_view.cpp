@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "actors/fleet/board_numbers.h"
+
 namespace weir::actors::fleet {
 
 namespace wire = core::fleet;
@@ -151,9 +153,7 @@ void fleet_view::move_admission(const worker& w) {
     const auto m = std::ranges::find_if(
         w.board.models, [&](const auto& x) { return x.engine == p.where.engine && x.name == p.where.model; });
     auto& a = *p.seen->admission;
-    a.set_pace({m->places, m->prompt_rate, m->rate, 0});
-    a.set_elsewhere(m->jobs - std::min(m->jobs, own_jobs),
-                    m->prompt_tokens - std::min(m->prompt_tokens, a.prompt_tokens()));
+    take_numbers(*m, own_jobs, a);
     if (w.board.state == wire::worker_state::ready)
       a.reopen(door::drain);
     else

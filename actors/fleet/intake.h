@@ -124,6 +124,7 @@ class intake : public std::enable_shared_from_this<intake> {
   void send(const std::string& gateway, peer& p, core::fleet::token_frame_writer& w);
   void tick();
   void publish_board();
+  void tell_load();
   void publish_landmarks();
   // What gateways were told of an engine's prefix cache.
   struct told_landmarks {

@@ -55,6 +55,7 @@ void intake::take(wire::job_order o, std::string frame, const std::string& answe
   g.engine = o.engine;
   guests_[name.id] = n->who;
   answer(answer_to, wire::taken{name, n->place->admission->waiting(), 0});
+  tell_load();
   if (needs_making(n->job)) return make_ready(n);
   bring_in(*n);
 }

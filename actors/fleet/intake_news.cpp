@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "actors/fleet/board_numbers.h"
 #include "actors/fleet/far_model.h"
 #include "actors/fleet/intake.h"
 #include "core/insist.h"
@@ -30,13 +31,7 @@ wire::board_model board_of(const served_model& m, const model_place& p) {
   b.context = p.context;
   b.kv_tokens = p.kv_tokens;
   b.weight_bytes = p.memory.weights;
-  b.batch = a.batch();
-  b.queue = a.limits().queue;
-  b.jobs = a.active();
-  b.prompt_tokens = a.prompt_tokens();
-  b.places = a.seats();
-  b.prompt_rate = a.prompt_tokens_per_s();
-  b.rate = a.tokens_per_s();
+  write_numbers(a, b);
   if (const auto why = a.closed()) b.closed = why->message;
   return b;
 }
@@ -115,6 +110,12 @@ void intake::tick() {
     shown_ = now_;
   }
   if (timer_) timer_->set(now + options_.board_every);
+}
+
+// A job that was taken: other gateways hear of it before they send their next one. Many jobs wait for a board
+// that is due anyway.
+void intake::tell_load() {
+  if (time_.now() - board_at_ >= options_.board_after_job) publish_board();
 }
 
 void intake::publish_board() {

@@ -31,6 +31,9 @@ struct worker_options {
   std::string name;           // core::fleet::is_name(); empty: drawn
   std::string build;          // version of the program, for people
   core::duration board_every = std::chrono::milliseconds(250);
+  // A job that is taken makes a board of its own where the last one is so old: gateways know an engine by
+  // its boards, and send it too much where these are late.
+  core::duration board_after_job = std::chrono::milliseconds(50);
   core::duration retain = std::chrono::seconds(60);       // how long ended jobs are kept for their gateway
   core::duration silent_after = std::chrono::seconds(2);  // without a pulse a gateway counts as gone
   core::duration adopt_grace = std::chrono::seconds(30);  // how long the jobs of such a gateway run on

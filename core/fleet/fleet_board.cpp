@@ -15,15 +15,25 @@ constexpr std::size_t most_known = 1024, longest_known = longest_board / 4;
 constexpr const char* state_names[] = {"ready", "draining", "leaving"};
 
 json::object object_of(const board_model& m) {
-  return {{"name", m.name},           {"device", m.device},
-          {"engine", m.engine},       {"class", m.arithmetic},
-          {"vocab", m.vocab_size},    {"kv_type", m.kv_type},
-          {"digest", m.digest},       {"context", m.context},
-          {"kv_tokens", m.kv_tokens}, {"weights", m.weight_bytes},
-          {"batch", m.batch},         {"queue", m.queue},
-          {"jobs", m.jobs},           {"prompt_tokens", m.prompt_tokens},
-          {"places", m.places},       {"prompt_rate", m.prompt_rate},
-          {"rate", m.rate},           {"closed", m.closed}};
+  return {{"name", m.name},
+          {"device", m.device},
+          {"engine", m.engine},
+          {"class", m.arithmetic},
+          {"vocab", m.vocab_size},
+          {"kv_type", m.kv_type},
+          {"digest", m.digest},
+          {"context", m.context},
+          {"kv_tokens", m.kv_tokens},
+          {"weights", m.weight_bytes},
+          {"batch", m.batch},
+          {"queue", m.queue},
+          {"jobs", m.jobs},
+          {"prompts", m.prompts},
+          {"prompt_tokens", m.prompt_tokens},
+          {"places", m.places},
+          {"prompt_rate", m.prompt_rate},
+          {"rate", m.rate},
+          {"closed", m.closed}};
 }
 
 // Members of the wrong type, or out of their range, count as missing.
@@ -61,6 +71,7 @@ board_model model_of(const json::object& o) {
   take(o, "batch", m.batch);
   take(o, "queue", m.queue);
   take(o, "jobs", m.jobs);
+  take(o, "prompts", m.prompts);
   take(o, "prompt_tokens", m.prompt_tokens);
   take(o, "places", m.places);
   take(o, "prompt_rate", m.prompt_rate);

@@ -37,7 +37,8 @@ struct board_model {
   std::uint64_t weight_bytes = 0;
   std::uint32_t batch = 0, queue = 0;  // most jobs that run, and that wait
   std::uint32_t jobs = 0;              // that run or wait
-  std::uint64_t prompt_tokens = 0;     // of prompts that are not computed yet
+  std::uint32_t prompts = 0;           // that are not computed yet
+  std::uint64_t prompt_tokens = 0;     // of these
   std::uint32_t places = 0;            // jobs that can run at once now; 0: not known yet
   double prompt_rate = 0, rate = 0;    // tokens computed and sampled a second; 0: not known yet
   std::string closed;                  // why it takes no jobs; empty: it does

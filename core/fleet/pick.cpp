@@ -10,17 +10,24 @@ namespace weir::core {
 namespace {
 
 constexpr double crowded_above = 1.25;  // times the mean of jobs
-// A place is near the best if its first token is predicted within both of these, and far if it is predicted
-// later than both of those.
-constexpr double near_share = 1.05, near_s = 0.005;
+// A place is near the best if its cost is within one of these, and far if it is above both of those.
+constexpr double near_share = 1.2, near_s = 0.02;
 constexpr double far_share = 2, far_s = 0.05;
+constexpr double weight_of_computing = 2;  // its own time, and the wait of others
 
+// Tokens that a prompt with `left` tokens to compute waits for, of other prompts.
+std::uint64_t in_front(const place_load& p, std::uint32_t left) {
+  return p.prompts == 0 ? p.prompt_tokens : std::min(p.prompt_tokens, std::uint64_t{p.prompts} * left);
+}
+
+// What the job costs at a place, in seconds: its first token's time, and what others wait for its prompt.
 // `rate`: prompt tokens a second of a place that is not known yet.
-double first_token_s(const place_load& p, std::uint32_t prompt_tokens, double rate) {
+double cost_s(const place_load& p, std::uint32_t prompt_tokens, double rate) {
   if (p.prompt_tokens_per_s > 0) rate = p.prompt_tokens_per_s;
   const auto left = prompt_tokens - std::min(prompt_tokens, p.known);
-  const double prompt = rate > 0 ? left / rate : 0;
-  return std::chrono::duration<double>(p.wait).count() + prompt;
+  const double seat = std::chrono::duration<double>(p.wait).count();
+  if (rate <= 0) return seat;
+  return std::max(seat, static_cast<double>(in_front(p, left)) / rate) + weight_of_computing * left / rate;
 }
 
 // The finaliser of MurmurHash3 (A. Appleby), over a sum of both.
@@ -44,35 +51,34 @@ std::vector<std::uint32_t> pick(std::span<const place_load> places, std::uint32_
                                 std::uint32_t prompt_tokens, std::uint64_t beginning) {
   constexpr double none = std::numeric_limits<double>::infinity();
   struct choice {
-    bool far;
-    int crowd;           // 0: none; 1: more jobs than others; 2: no seat
-    double first_s;      // 0: near the best
-    std::uint32_t jobs;  // 0: no crowd
+    bool far, no_seat;
+    double cost;  // 0: near the best
+    bool crowded;
+    std::uint32_t jobs;   // 0: there is a seat, and no crowd
     std::uint32_t known;  // place_load::known
     std::uint64_t turn;
     std::uint32_t index;
   };
   std::vector<choice> order;
   const double most = most_jobs(places, jobs);
-  double best = none, best_calm = none, rate = 0;
+  double best = none, best_seat = none, rate = 0;
   for (const auto& p : places) rate = std::max(rate, p.prompt_tokens_per_s);
   for (std::uint32_t i = 0; i < places.size(); ++i) {
     const auto& p = places[i];
-    const int crowd = p.jobs + jobs > std::max(p.seats, jobs) ? 2 : p.jobs + jobs > most ? 1 : 0;
-    order.push_back({false, crowd, first_token_s(p, prompt_tokens, rate), crowd > 0 ? p.jobs : 0, p.known,
-                     mixed(p.name, beginning), i});
-    best = std::min(best, order.back().first_s);
+    const bool no_seat = p.jobs + jobs > std::max(p.seats, jobs), crowded = p.jobs + jobs > most;
+    order.push_back({false, no_seat, cost_s(p, prompt_tokens, rate), crowded, no_seat || crowded ? p.jobs : 0,
+                     p.known, mixed(p.name, beginning), i});
+    best = std::min(best, order.back().cost);
   }
   for (auto& c : order) {
-    c.far = c.first_s > std::max(far_share * best, best + far_s);
-    if (!c.far && c.crowd == 0) best_calm = std::min(best_calm, c.first_s);
+    c.far = c.cost > std::max(far_share * best, best + far_s);
+    if (!c.far && !c.no_seat) best_seat = std::min(best_seat, c.cost);
   }
   for (auto& c : order)
-    if (!c.far && c.crowd == 0 && c.first_s <= std::max(near_share * best_calm, best_calm + near_s))
-      c.first_s = 0;
+    if (!c.far && !c.no_seat && c.cost <= std::max(near_share * best_seat, best_seat + near_s)) c.cost = 0;
   std::ranges::sort(order, [](const choice& a, const choice& b) {
-    return std::tie(a.far, a.crowd, a.first_s, a.jobs, b.known, b.turn, a.index) <
-           std::tie(b.far, b.crowd, b.first_s, b.jobs, a.known, a.turn, b.index);
+    return std::tie(a.far, a.no_seat, a.cost, a.crowded, a.jobs, b.known, b.turn, a.index) <
+           std::tie(b.far, b.no_seat, b.cost, b.crowded, b.jobs, a.known, a.turn, b.index);
   });
   std::vector<std::uint32_t> out;
   for (const auto& c : order) out.push_back(c.index);

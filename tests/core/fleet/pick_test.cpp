@@ -109,7 +109,7 @@ TEST_CASE("pick: what a place has in its cache need not be computed there") {
   CHECK(pick(places, 1, 5000, 3).front() == 2);
   places[2].known = 9000;  // more than the prompt has
   CHECK(pick(places, 1, 5000, 3).front() == 2);
-  places[2].wait = 2s;  // it is worth no such wait
+  places[1].wait = 1s, places[2].wait = 2s;  // it is worth no such wait
   CHECK(pick(places, 1, 5000, 3).front() == 0);
 }
 
@@ -122,6 +122,28 @@ TEST_CASE("pick: of places that are about as quick, the one with most in its cac
     ++places[pick(places, 1, 100, 5).front()].jobs;
     for (const auto& p : places) REQUIRE(4 * p.jobs <= 5 * jobs / 4 + 4);
   }
+}
+
+TEST_CASE("pick: a prompt waits for no more of each other prompt than it has itself") {
+  auto places = idle(2);
+  for (auto& p : places) p.prompt_tokens_per_s = 10'000;
+  places[0].prompts = 1, places[0].prompt_tokens = 100'000;
+  places[1].prompts = 4, places[1].prompt_tokens = 8'000;
+  CHECK(pick(places, 1, 1'000, 3).front() == 0);   // 0.1 and 0.4 s
+  CHECK(pick(places, 1, 50'000, 3).front() == 1);  // 5 and 0.8 s
+  places[0].prompts = 0;                           // it is not known how many
+  CHECK(pick(places, 1, 1'000, 3).front() == 1);
+}
+
+TEST_CASE("pick: what others wait for counts, too") {
+  auto places = idle(2);
+  for (auto& p : places) p.prompt_tokens_per_s = 10'000;
+  places[0].wait = 170ms, places[0].known = 900;
+  for (std::uint64_t beginning = 0; beginning < 50; ++beginning)  // 100 ms sooner at the other one
+    CHECK(pick(places, 1, 1'000, beginning).front() == 0);
+  places[0].wait = 400ms;
+  for (std::uint64_t beginning = 0; beginning < 50; ++beginning)
+    CHECK(pick(places, 1, 1'000, beginning).front() == 1);
 }
 
 TEST_CASE("pick: a crowded place is still better than one that is far slower") {
