@@ -1,5 +1,5 @@
-// Two boxes and nothing else: each is `weir serve --join`, with streams and engines of its own. What one has no
-// room for runs in the other, and goes on where it is streamed when that one is killed.
+// Two boxes and nothing else: each is `weir serve --join`, with streams and engines of its own. What one has
+// no room for runs in the other, and goes on where it is streamed when that one is killed.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -13,8 +13,8 @@ describe("two servers that have joined", { skip }, () => {
   const nats = new Nats();
   const boxes = [];
   let alone;
-  const start_box = (more = []) =>
-    start_weir(["serve", "--join", nats.url, ...engine, "--listen", "127.0.0.1:0", "--drain-s", "1", ...more]);
+  const start_box = () =>
+    start_weir(["serve", "--join", nats.url, ...engine, "--listen", "127.0.0.1:0", "--drain-s", "1"]);
   const both_are_known = () =>
     until(async () => {
       const seen = await Promise.all(

@@ -171,11 +171,17 @@ TEST_CASE("no beginning of a job's frame is a job") {
   o.resume = "for another gateway";
   const auto frame = frame_of_order(o);
   const auto body = body_of(frame);
-  // An earlier build's frame ends before `resume`, whose length takes a byte.
-  const std::size_t earlier = body.size() - o.resume.size() - 1;
+  // An earlier build's frame ends before `resume`, whose length takes a byte, and a later one's before
+  // `user`.
+  std::vector<std::size_t> ends;
   for (std::size_t n = 0; n < body.size(); ++n)
-    REQUIRE(read_job(body.substr(0, n), now).has_value() == (n == earlier));
-  CHECK(read_job(body.substr(0, earlier), now)->resume.empty());
+    if (read_job(body.substr(0, n), now)) ends.push_back(n);
+  REQUIRE(ends.size() == 2);
+  CHECK(ends[1] - ends[0] == 1 + o.resume.size());
+  CHECK(body.size() - ends[1] >= 1 + sizeof o.answer);
+  CHECK(read_job(body.substr(0, ends[0]), now)->resume.empty());
+  CHECK(read_job(body.substr(0, ends[1]), now)->resume == o.resume);
+  CHECK(read_job(body.substr(0, ends[1]), now)->answer == o.job.id);
   CHECK(read_job(body, now)->resume == o.resume);
   CHECK(read_job(body, now).has_value());
   CHECK(read_job(std::string(body) + "what a later build adds", now).has_value());
