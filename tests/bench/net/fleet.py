@@ -5,10 +5,11 @@
                            [--delay-ms 0] [--loss 0]
 
 Each round loads `weir serve` and then a fleet (a server of NATS, a gateway and a worker) with the same
-streams of the simulated device, in an order that alternates. Then a gateway and two workers have one of the workers
-killed, --kills times. With --delay-ms the gateway reaches NATS through a relay of this program that holds
-every piece back for so long, and that holds --loss of a hundred pieces back for 200 ms more: the time after
-which TCP sends a lost segment again. Prints one line of JSON a kind of figure; docs/fleet.md explains them.
+streams of the simulated device, in an order that alternates. Then a gateway and two workers have one of
+the workers killed, --kills times. With --delay-ms the gateway reaches NATS through a relay of this
+program that holds every piece back for so long, and that holds --loss of a hundred pieces back for 200 ms
+more: the time after which TCP sends a lost segment again. Prints one line of JSON a kind of figure;
+docs/fleet.md explains them.
 """
 import argparse, json, os, random, signal, socket, statistics, subprocess, tempfile, threading, time
 
