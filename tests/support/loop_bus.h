@@ -112,11 +112,11 @@ class loop_net::endpoint final : public actors::bus {
     };
     auto q = std::make_shared<question>();
     q->done = std::move(done);
-    const auto settle = [q, ex](enum answer::how how, std::string bytes) {
-      if (!q->done) return;
-      q->inbox.reset();
+    const auto settle = [ex](const std::shared_ptr<question>& of, enum answer::how how, std::string bytes) {
+      if (!of->done) return;
+      of->inbox.reset();
       boost::asio::post(ex,
-                        [done = std::exchange(q->done, nullptr), how, bytes = std::move(bytes)]() mutable {
+                        [done = std::exchange(of->done, nullptr), how, bytes = std::move(bytes)]() mutable {
                           answer a;
                           a.how = how;
                           a.bytes = std::move(bytes);
@@ -126,15 +126,16 @@ class loop_net::endpoint final : public actors::bus {
     const bool somebody = std::ranges::any_of(net_->ears_, [&](const auto& e) {
       return !e->over && !e->owner->killed_ && fits(e->subject, subject);
     });
-    if (cut_ || killed_ || bytes.size() > most_bytes()) return settle(answer::how::not_sent, {});
+    if (cut_ || killed_ || bytes.size() > most_bytes()) return settle(q, answer::how::not_sent, {});
     if (!somebody) {
-      net_->world_.after(net_->delay(), [settle] { settle(answer::how::nobody_there, {}); });
+      net_->world_.after(net_->delay(), [settle, q] { settle(q, answer::how::nobody_there, {}); });
       return;
     }
     const std::string inbox = "_INBOX." + std::to_string(++net_->inboxes_);
-    q->inbox = std::move(
-        *subscribe(inbox, ex, [settle](message m) { settle(answer::how::came, std::move(m.bytes)); }));
-    net_->world_.after(patience, [settle] { settle(answer::how::too_late, {}); });
+    q->inbox = std::move(*subscribe(inbox, ex, [settle, waits = std::weak_ptr(q)](message m) {
+      if (const auto of = waits.lock()) settle(of, answer::how::came, std::move(m.bytes));
+    }));
+    net_->world_.after(patience, [settle, q] { settle(q, answer::how::too_late, {}); });
     publish(subject, inbox, bytes);
   }
 
