@@ -9,7 +9,7 @@ streams of the simulated device, in an order that alternates. Then a gateway and
 the workers killed, --kills times. With --delay-ms the gateway reaches NATS through a relay of this
 program that holds every piece back for so long, and that holds --loss of a hundred pieces back for 200 ms
 more: the time after which TCP sends a lost segment again. Prints one line of JSON a kind of figure;
-docs/fleet.md explains them.
+docs/measurements/fleet.md has figures.
 """
 import argparse, json, os, random, signal, socket, statistics, subprocess, tempfile, threading, time
 
