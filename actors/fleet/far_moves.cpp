@@ -26,8 +26,9 @@ bool is_final(const core::error& why) {
   }
 }
 
-// Counts the job at this place, and no longer where it counted before. A job without a place counts where it
-// was last: there it needs the room that the worker's board shows. False: there is no room.
+// Lets the admission of `to` count the job, and no longer that of the job's last place. The admission of the
+// last place counts a job that has no place now, so that there the room on the worker's board decides. False:
+// `to` has no room.
 bool count_at(job_stream::state_block& job, const std::shared_ptr<const model_place>& to,
               const std::string& model) {
   auto& a = *to->admission;

@@ -135,7 +135,8 @@ std::shared_ptr<const model_place> fleet_view::make_place(const wire::board_mode
   return p;
 }
 
-// The service's own place of an engine of this process learns what is known of its prefixes.
+// What is known of an engine's prefix cache. For an engine of this process that is the object of the
+// service's own place, so that the service chooses by it, too.
 std::shared_ptr<known_prefixes> fleet_view::prefixes_of(const wire::board_model& m, const far_engine& where) {
   if (where.worker == options_.own_worker) {
     const auto all = list_.models();

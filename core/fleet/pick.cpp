@@ -10,7 +10,9 @@ namespace weir::core {
 namespace {
 
 constexpr double crowded_above = 1.25;  // times the mean of jobs
-// A place is near the best if its cost is within one of these, and far if it is above both of those.
+// A place is near the best if its cost is at most near_share times the best cost, or at most near_s seconds
+// above it. A place is far if its cost is above far_share times the best and more than far_s seconds above
+// it.
 constexpr double near_share = 1.2, near_s = 0.02;
 constexpr double far_share = 2, far_s = 0.05;
 constexpr double weight_of_computing = 2;  // its own time, and the wait of others

@@ -99,13 +99,9 @@ TEST_CASE("both: a prompt goes where its prefix is, be it the own engine or the 
   auto& a = t.add_both();
   auto& b = t.add_both();
   t.wait(std::chrono::seconds(1));
-  const auto prompt = [](int n, std::size_t bytes) {
-    std::string out(1, static_cast<char>('!' + n));
-    while (out.size() < bytes) out += "abcdefghijklmnopqrstuvwxyz"[(out.size() * 7 + out.size() / 26) % 26];
-    return out;
-  };
   const auto run = [&](fleet_town::both& on, int n, std::size_t bytes) {
-    const auto s = on.service->submit(ask(prompt(n, bytes), 3, 7), t.here.get_executor(), [] {});
+    const auto s =
+        on.service->submit(ask(fleet_town::prompt_of(n, bytes), 3, 7), t.here.get_executor(), [] {});
     REQUIRE(t.here.run([&] { return fleet_town::over(s); }, std::chrono::seconds(10)));
     REQUIRE(s->state() == phase::done);
     t.wait(std::chrono::milliseconds(500));  // until a board without the job is there

@@ -87,13 +87,8 @@ TEST_CASE("a prompt goes where its prefix is in the cache, although another work
   t.add_gateway();
   t.wait(std::chrono::seconds(1));
   constexpr int prompts = 20;
-  const auto prompt = [](int n, std::size_t bytes) {
-    std::string out(1, static_cast<char>('!' + n));
-    while (out.size() < bytes) out += "abcdefghijklmnopqrstuvwxyz"[(out.size() * 7 + out.size() / 26) % 26];
-    return out;
-  };
   const auto run = [&](int n, std::size_t bytes) {
-    const auto s = t.send(t.gateways.front(), ask(prompt(n, bytes), 3, 7));
+    const auto s = t.send(t.gateways.front(), ask(fleet_town::prompt_of(n, bytes), 3, 7));
     REQUIRE(t.here.run([&] { return fleet_town::over(s); }, std::chrono::seconds(10)));
     REQUIRE(s->state() == phase::done);
     t.wait(std::chrono::milliseconds(500));  // until a board without the job is there

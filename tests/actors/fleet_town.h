@@ -124,6 +124,12 @@ struct fleet_town {
     return b;
   }
 
+  // A prompt of so many letters, of which no two numbers share the beginning.
+  static std::string prompt_of(int number, std::size_t letters) {
+    std::string out(1, static_cast<char>('!' + number));
+    while (out.size() < letters) out += "abcdefghijklmnopqrstuvwxyz"[(out.size() * 7 + out.size() / 26) % 26];
+    return out;
+  }
   std::shared_ptr<job_stream> send(gateway& g, actors::request r) {
     all.push_back(g.service->submit(std::move(r), here.get_executor(), [] {}));
     return all.back();

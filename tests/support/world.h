@@ -15,8 +15,8 @@ namespace weir::tests {
 class world final : public actors::timekeeper {
  public:
   explicit world(std::uint64_t seed) : handlers_(seed), random(seed ^ 0x9E3779B97F4A7C15) {}
-  // What is still to come may hold executors of handlers_. Timers know their places in the timetable, which
-  // stay.
+  // Functions that were not called yet may hold executors of handlers_, and are destroyed before it. The
+  // entries of the timetable stay, since timers erase their own.
   ~world() override {
     std::vector<std::function<void()>> left;
     for (auto& [at, f] : due_) left.push_back(std::move(f));
