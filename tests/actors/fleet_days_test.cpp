@@ -35,7 +35,15 @@ struct tally {
   std::uint64_t moved = 0, hops = 0, again = 0, frames_void = 0, dead = 0, told_again = 0;
 };
 
-// One day: what happens is a function of its seed.
+// One day: what happens is a function of its seed, and `seed % 8` is the kind of day (live()).
+constexpr std::uint64_t kinds = 8;
+
+// The seed of day `n` of a run: every run has days of each kind, drawn seeds or not.
+std::uint64_t seed_of_day(std::uint64_t first, unsigned n) {
+  const auto drawn = drawn_seed(first + n);
+  return drawn - drawn % kinds + n % kinds;
+}
+
 class fleet_day {
  public:
   // `calm`: nothing befalls the fleet but resumes.
@@ -53,7 +61,7 @@ class fleet_day {
     if (seed_ % 4 == 1) plan_cell();
     if (seed_ % 4 == 2) plan_resumes();
     if (seed_ % 4 == 3)
-      after(seconds(2) + within(seconds(5)), [this] { below(2) == 0 ? kill_gateway() : end_gateway(); });
+      after(seconds(2) + within(seconds(5)), [this] { seed_ % 8 == 3 ? kill_gateway() : end_gateway(); });
     REQUIRE(t_.here.run([&] { return planned_ == 0; }, std::chrono::minutes(5)));
     REQUIRE(t_.here.run([&] { return std::ranges::all_of(jobs_, is_settled); }, std::chrono::minutes(5)));
     t_.wait(std::chrono::seconds(20));  // the ends of graces, and of what is kept
@@ -387,7 +395,7 @@ class fleet_day {
 void live_days(unsigned days, std::uint64_t first) {
   tally sum;
   for (unsigned n = 0; n < days; ++n) {
-    const auto seed = drawn_seed(first + n);
+    const auto seed = seed_of_day(first, n);
     INFO("seed " << seed);
     fleet_day day(seed);
     day.live(sum);
@@ -396,17 +404,20 @@ void live_days(unsigned days, std::uint64_t first) {
           sum.frames_void, sum.dead, sum.told_again, sum.resumed, sum.not_found, sum.not_resumable,
           sum.handed, sum.handed_over, sum.lists, sum.ended_from_afar);
   CHECK(sum.whole >= sum.jobs * 3 / 4);
+  CHECK((sum.failed + sum.refused) * 50 <= sum.jobs);
+  CHECK(sum.again > 0);
+  // How often something befalls a fleet is luck: fewer days say nothing.
+  if (days < 100) return;
   CHECK(sum.lists >= days);
   CHECK(sum.ended_from_afar >= days / 8);
-  CHECK((sum.failed + sum.refused) * 50 <= sum.jobs);
   CHECK(sum.moved >= days / 4);
   CHECK(sum.again >= days / 4);
   CHECK(sum.resumed >= days / 2);
   CHECK(sum.handed >= days / 16);
   CHECK(sum.handed_over >= days / 16);
   // A gateway that is cut off while its clients resume finds none of their jobs, so that one day may have
-  // most of them: fewer days say nothing.
-  if (days >= 100) CHECK(sum.not_found * 4 <= sum.resumed);
+  // most of them.
+  CHECK(sum.not_found * 4 <= sum.resumed);
 }
 
 }  // namespace
@@ -418,7 +429,7 @@ TEST_CASE("whatever befalls a fleet, each job gives the text of its seed and end
 TEST_CASE("on days without other trouble every resume finds its job") {
   tally sum;
   for (unsigned n = 0; n < rounds(60); ++n) {
-    const auto seed = drawn_seed(5000 + n);
+    const auto seed = seed_of_day(5000, n);
     INFO("seed " << seed);
     fleet_day day(seed, true);
     day.live(sum);
@@ -426,7 +437,7 @@ TEST_CASE("on days without other trouble every resume finds its job") {
   CAPTURE(sum.resumed, sum.not_found, sum.handed);
   CHECK(sum.not_found == 0);
   CHECK(sum.failed + sum.refused == 0);
-  CHECK(sum.resumed >= rounds(60) / 2);
+  if (rounds(60) >= 60) CHECK(sum.resumed >= rounds(60) / 2);
 }
 
 // The ending of a job was lost, and so was the question for it.
