@@ -465,9 +465,10 @@ TEST_CASE("on demand days: every job has one end, no swap aborts one, and the bo
     ends += d.ends;
     naps += d.naps;
   }
+  CHECK(ends >= 4 * days);
+  if (days < 60) return;  // how often models come and rest is luck: fewer days say nothing
   CHECK(naps >= days / 2);
   CHECK(loads >= days / 4);
-  CHECK(ends >= 4 * days);
 }
 
 }  // namespace weir::tests::on_demand_test
