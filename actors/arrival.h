@@ -53,6 +53,7 @@ struct arrival {
   model_use::way way;                                             // to the model, until the jobs are admitted
   std::shared_ptr<ended_jobs> ended;                              // of the model; null: it is not known
   bool waits = false;                                             // for the load of the model
+  bool far = false;                                               // which runs in other processes
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::optional<core::result<compiled_constraint>> constraint;    // of the request; set before bring_in()
   prepared_request prepared;                                      // set by prepare()

@@ -1,6 +1,6 @@
 // job_finder.h — what a service asks its fleet: for a job that no shard of this process has, whose client
-// lost another gateway and has come here; and for the jobs that the workers of the cell have
-// (actors/fleet/far_owner.h).
+// lost another gateway and has come here; for the jobs that the workers of the cell have; and for a model
+// that no worker has ready (actors/fleet/far_owner.h).
 //
 // Thread safety: any thread.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/job_view.h"
+#include "actors/load_line.h"
 #include "actors/request.h"
 #include "core/error.h"
 
@@ -78,6 +79,10 @@ class job_finder {
 
   virtual void find(job_search s) = 0;
   virtual void ask(cell_question q) = 0;
+  // A request waits for a model of the fleet, as model_registry::wish().
+  virtual void wish(model_wish w) = 0;
+  // As model_registry::end_wishes().
+  virtual void end_wishes(core::error why) = 0;
 };
 
 }  // namespace weir::actors

@@ -130,6 +130,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::array<std::shared_ptr<job_account>, 2> accounts;  // as in request
   std::uint64_t user = 0;                                // principal::user of its owner
   core::job_id answer;                                   // of the first choice of the same request
+  core::duration stay{};                                 // request::stay
   // The queue of a job whose tokens have logprobs, from open_queue() on; null: the job asked for none, and
   // uses `queue`.
   struct token_with_logprobs {

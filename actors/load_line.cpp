@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/model_list.h"
 #include "core/shortened.h"
 
 namespace weir::actors {
@@ -38,6 +39,19 @@ core::result<void> load_line::enter(model_wish w) {
   all_.push_back(std::move(w));
   if (all_.back().begins) all_.back().begins(ahead);
   return {};
+}
+
+void load_line::take(model_wish w) {
+  const auto done = w.done;
+  core::error why = core::make_error(core::errc::internal, "the wait for a model did not begin");
+  try {
+    const auto in = enter(std::move(w));
+    if (in) return;
+    why = in.error();
+  } catch (const std::exception& e) {  // no memory: the client hears of it
+    why.message = e.what();
+  }
+  done(std::move(why));
 }
 
 bool load_line::wants(std::string_view model) const { return oldest_for(model) != nullptr; }
@@ -85,6 +99,20 @@ void load_line::refuse(std::string_view model, const core::error& why) {
 
 void load_line::refuse_all(const core::error& why) {
   for (auto& w : std::exchange(all_, {})) w.done(why);
+}
+
+core::error late_for(const model_list& list, const model_wish& w, core::time_point now) {
+  auto e = core::make_error(core::errc::unavailable, "{} is not loaded after {:.0f} s", w.model,
+                            std::chrono::duration<double>(now - w.since).count());
+  const auto all = list.look();
+  const auto known = list.known(*all, w.model);
+  e.param = "model";
+  e.retry_after_ms = least_retry_ms;
+  if (!known) return e;
+  const auto left = model_list::predicted_load(*all, **known);
+  e.retry_after_ms = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(left).count(), least_retry_ms, most_retry_ms));
+  return e;
 }
 
 }  // namespace weir::actors

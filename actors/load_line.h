@@ -19,6 +19,11 @@
 
 namespace weir::actors {
 
+class model_list;
+
+// Bounds of the time after which a client that is told to come again comes.
+inline constexpr std::uint32_t least_retry_ms = 1000, most_retry_ms = 120'000;
+
 // The way to a model that is ready.
 struct model_way {
   std::shared_ptr<const served_model> model;  // never null
@@ -44,6 +49,8 @@ class load_line {
   // Takes a wish in. Errors, about the field `model`: overloaded, where the line or the key's part of it is
   // full; busy, where the key waits for another model already.
   core::result<void> enter(model_wish w);
+  // The same; an error, and a want of memory, goes to done().
+  void take(model_wish w);
 
   bool empty() const noexcept { return all_.empty(); }
   std::size_t size() const noexcept { return all_.size(); }
@@ -64,5 +71,8 @@ class load_line {
  private:
   std::list<model_wish> all_;
 };
+
+// What a wish is told whose time is over.
+core::error late_for(const model_list& list, const model_wish& w, core::time_point now);
 
 }  // namespace weir::actors

@@ -45,7 +45,7 @@ void model_demand::begin_demand(const self_type& self) {
 
 bool model_demand::heard(order& o) {
   if (auto* w = std::get_if<wished>(&o.what)) {
-    take(std::move(w->what));
+    line_.take(std::move(w->what));
   } else if (const auto* end = std::get_if<registry_messages::end_wishes>(&o.what)) {
     line_.refuse_all(end->why);
   } else if (!std::holds_alternative<look_round>(o.what)) {
@@ -59,31 +59,9 @@ bool model_demand::heard(order& o) {
   return true;
 }
 
-void model_demand::take(model_wish w) {
-  const auto done = w.done;
-  core::error why = core::make_error(errc::internal, "the wait for a model did not begin");
-  try {
-    const auto in = line_.enter(std::move(w));
-    if (in) return;
-    why = in.error();
-  } catch (const std::exception& e) {  // no memory: the client hears of it
-    why.message = e.what();
-  }
-  done(std::move(why));
-}
-
-core::error model_demand::late(const model_wish& w) {
-  auto e = core::make_error(errc::unavailable, "{} is not loaded after {:.0f} s", w.model,
-                            std::chrono::duration<double>(p_.time.now() - w.since).count());
-  const auto all = p_.list.look();
-  const auto known = p_.list.known(*all, w.model);
-  e.param = "model";
-  e.retry_after_ms = known ? retry_ms(model_list::predicted_load(*all, **known)) : least_retry_ms;
-  return e;
-}
-
 void model_demand::tidy() {
-  line_.tidy(p_.time.now(), [this](const model_wish& w) { return late(w); });
+  const auto now = p_.time.now();
+  line_.tidy(now, [&](const model_wish& w) { return late_for(p_.list, w, now); });
 }
 
 void model_demand::let_in() {

@@ -52,11 +52,9 @@ class model_demand : public model_naps {
   };
   using entries = std::vector<entry*>;
 
-  void take(model_wish w);
   void tidy();
   void let_in();
   void set_clock();
-  core::error late(const model_wish& w);
 
   // Loads a model that requests wait for, if it fits now.
   boost::asio::awaitable<void> try_load(self_type& self, entry& e);

@@ -120,7 +120,8 @@ core::result<const known_model*> model_list::known(const snapshot& all, std::str
   const known_model* found = nullptr;
   std::size_t there = 0;
   for (const auto& m : all.known) {
-    if (!name.empty() ? m.spec.name == name : m.state != model_state::absent && ++there == 1) found = &m;
+    if (!name.empty() ? m.spec.name == name : (m.far || m.state != model_state::absent) && ++there == 1)
+      found = &m;
   }
   if (!found || (name.empty() && there > 1)) return no_such(all, name);
   return found;

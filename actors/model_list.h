@@ -42,9 +42,10 @@ struct known_model {
   std::vector<std::string> devices;            // of its places, or of those that are loading
   std::vector<std::size_t> hosts;              // of its places, as indices of the service's hosts
   std::shared_ptr<const served_model> served;  // null unless the state is ready or draining
-  // Of a model that sleeps or is being woken: tokenizer, template and, at level host, its places. Else null.
+  // Of a model that sleeps or is being woken: tokenizer, template and, at level host, its places. Of one that
+  // a worker could load: tokenizer and template. Else null.
   std::shared_ptr<const served_model> sleeper;
-  std::optional<sleep_level> level;  // set where `sleeper` is
+  std::optional<sleep_level> level;  // set where the model sleeps or is being woken here
   model_bytes predicted;
   // What outlives an unload: counts of all its loads. `ended` is never null, `past` is of engines that are
   // gone.
@@ -52,6 +53,7 @@ struct known_model {
   core::engine_totals past;
   std::shared_ptr<const load_progress> progress;  // of the last load; null: there was none
   bool far = false;                               // it runs in other processes, if anywhere
+  bool on_demand = false;  // of such a model that is not ready: a worker of the fleet could load it
   std::uint64_t loads = 0, load_failures = 0;     // that ended well; that failed
   std::optional<core::duration> last_load;        // how long the last one that ended well took
   std::uint64_t sleeps = 0, wakes = 0, nap_failures = 0;  // that ended well; of either that failed
@@ -104,7 +106,8 @@ class model_list {
   }
 
   // The model called `name`, or that an alias of this name stands for. An empty name finds the only model
-  // that is not absent. Errors: unavailable where the model is not ready, model_not_found.
+  // that is not absent, or runs in other processes. Errors: unavailable where the model is not ready,
+  // model_not_found.
   core::result<model_ptr> find(std::string_view name) const;
 
   // The same for work on texts, which a model that sleeps has all that is needed for.

@@ -71,9 +71,6 @@ struct order {
 
 }  // namespace registry_messages
 
-// Bounds of what a client is told about when to come again.
-inline constexpr std::uint32_t least_retry_ms = 1000, most_retry_ms = 120'000;
-
 // The model of an answer is copied: the answer is posted until there is memory for it.
 void answer(const executor& ex, const std::function<void(order_replies::answer)>& to,
             order_replies::answer what);

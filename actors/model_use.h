@@ -37,6 +37,12 @@ class model_use : public std::enable_shared_from_this<model_use> {
     return on_its_way;
   }
 
+  // It had a job until now, which is no request of its own.
+  void touch(core::time_point now) {
+    const std::lock_guard hold(lock_);
+    last_ = std::max(last_, now);
+  }
+
   void close() {
     const std::lock_guard hold(lock_);
     closed_ = true;

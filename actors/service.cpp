@@ -217,6 +217,7 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_job(const request
   s->accounts = r.accounts;
   s->user = r.who.user;
   s->answer = answer;
+  s->stay = r.stay;
   for (const auto& a : s->accounts)
     if (a) a->begun();
   registry.tell(job_born(id, answer, r.who, s->created, [weak = std::weak_ptr(s)] {
@@ -311,7 +312,7 @@ const sampling_presets& service::presets() const noexcept { return p_->presets; 
 bool service::takes_model(std::string_view name) const {
   const auto all = p_->list.look();
   const auto known = p_->list.known(*all, name);
-  return known && (p_->demand.on || (*known)->served);
+  return known && ((*known)->served || ((*known)->far ? (*known)->on_demand : p_->demand.on));
 }
 
 std::string service::model_behind(std::string_view name) const { return std::string(p_->list.behind(name)); }
@@ -460,7 +461,9 @@ service_doors service::doors() const {
           [p = p_.get()](std::weak_ptr<job_finder> who) {
             const std::lock_guard held(p->finder_lock);
             p->job_finder_ = std::move(who);
-          }};
+          },
+          p_->demand,
+          [p = p_.get()](model_wish w) { p->models.wish(std::move(w)); }};
 }
 
 std::shared_ptr<job_finder> service::parts::finder() const {
@@ -491,7 +494,9 @@ void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }
 
 void service::drain(executor ex, std::function<void()> idle) {
   p_->draining = true;
-  p_->models.end_wishes(core::make_error(errc::unavailable, "the server is shutting down"));
+  const auto why = core::make_error(errc::unavailable, "the server is shutting down");
+  p_->models.end_wishes(why);
+  if (const auto far = p_->finder()) far->end_wishes(why);
   p_->registry.tell(when_empty([ex, idle] { asio::post(ex, idle); }));
 }
 

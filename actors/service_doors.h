@@ -11,8 +11,10 @@
 #include "actors/host.h"
 #include "actors/job_finder.h"
 #include "actors/job_state.h"
+#include "actors/load_line.h"
 #include "actors/model_list.h"
 #include "actors/model_orders.h"
+#include "actors/on_demand.h"
 #include "actors/text_pool.h"
 #include "core/delays.h"
 #include "core/grammar/cache.h"
@@ -44,6 +46,9 @@ struct service_doors {
   std::function<models_picture()> all_models;
   // Who looks for jobs that the service does not have.
   std::function<void(std::weak_ptr<job_finder>)> set_finder;
+  const on_demand& demand;
+  // As model_registry::wish(), for a model of the service's own. Any thread.
+  std::function<void(model_wish)> wish;
 };
 
 }  // namespace weir::actors

@@ -132,13 +132,15 @@ core::result<> service::parts::find_model(arrival& a) {
   }
   const bool wants = a.asked.when_not_loaded == request::load::wait;
   const bool refuses = a.asked.when_not_loaded == request::load::refuse;
-  if (demand.on && !refuses) {
+  const bool loads = m.far ? m.on_demand : demand.on;
+  if (loads && !refuses) {
     a.asked.model = m.spec.name;
     a.waits = true;
+    a.far = m.far;
     a.model = m.sleeper;
     return {};
   }
-  if (demand.on || refuses || wants) return not_loaded(*all, m, wants);
+  if (loads || refuses || wants) return not_loaded(*all, m, wants);
   auto found = list.find(m.spec.name);
   if (!found) return found.error();
   a.model = std::move(*found);  // it drains, and its admission says so; or it has become ready since
@@ -177,7 +179,9 @@ void service::parts::wait_for_model(const std::shared_ptr<arrival>& a) {
     if (time.now() < deadline) return a->refuse(r.error());
     for (const auto& s : a->choices) s->cancel(core::finish_reason::timeout);
   };
-  models.wish(std::move(w));
+  if (!a->far) return models.wish(std::move(w));
+  if (const auto fleet = finder()) return fleet->wish(std::move(w));
+  w.done(core::make_error(core::errc::unavailable, "the fleet is gone"));
 }
 
 std::optional<load_state> service::loading() const {

@@ -31,6 +31,17 @@ core::result<> check_demo_of(const gateway_command& o) {
   return check_demo(o.fleet);
 }
 
+// Of the settings of models that come and go a gateway has --load-wait-s and --keep-alive-most-s.
+core::result<> check_demand(const core::demand_settings& s) {
+  const core::demand_settings usual;
+  const bool lists = !s.pinned.empty() || !s.idle_unload.empty() || !s.idle_sleep.empty();
+  if (!lists && !s.on_demand && s.sleep_mb == 0 && s.stay == usual.stay && s.swap_wait == usual.swap_wait)
+    return {};
+  return core::bad_param("on-demand",
+                         "--on-demand, --stay-s, --swap-wait-s, --pinned, --idle-unload, --idle-sleep and "
+                         "--sleep-mb are options of workers: a gateway loads no model");
+}
+
 core::result<> check(const gateway_command& o) {
   if (o.fleet.model.empty())
     return core::bad_param("model",
@@ -40,6 +51,7 @@ core::result<> check(const gateway_command& o) {
     return core::bad_param("replicas", "--replicas is an option of workers: a gateway runs no model");
   if (!o.server.models_dir.empty())
     return core::bad_param("models-dir", "--models-dir is an option of servers: a gateway loads no model");
+  if (const auto ok = check_demand(o.server); !ok) return ok;
   if (!o.server.share.empty())
     return core::bad_param("share", "--share is an option of servers: a gateway runs no model");
   if (!o.server.limit.empty())
@@ -63,6 +75,8 @@ core::result<actors::service_options> service_of(const gateway_command& o,
   if (!service) return service;
   if (const auto ok = set_aliases(*service, o.server.alias); !ok) return ok.error();
   if (const auto ok = set_server_settings(*service, o.server); !ok) return ok.error();
+  service->demand.load_wait = o.server.load_wait;
+  service->demand.longest_stay = o.server.longest_stay;
   models = std::exchange(service->models, {});
   service->owner.device = "sim";  // a host without a model; it takes no memory and does nothing
   service->devices.clear();

@@ -107,10 +107,15 @@ class working {
 };
 
 int run(const worker_command& o) {
+  if (o.fleet.load_wait != core::demand_settings().load_wait)
+    return fail(
+        core::bad_param("load-wait-s", "--load-wait-s is an option of gateways: requests wait there"));
   std::string why_cpu;
   auto service = service_options_of(o.engine, o.fleet.queue, why_cpu, o.fleet.models_dir);
   if (!service) return fail(service.error());
   if (const auto ok = set_copies(*service, o.fleet.replicas); !ok) return fail(ok.error());
+  if (const auto ok = set_demand(*service, o.fleet, !o.fleet.models_dir.empty()); !ok)
+    return fail(ok.error());
   service->owner.lists_landmarks = true;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   if (const auto ok = o.fleet.demo ? check_demo(o.fleet) : core::result<>(); !ok) return fail(ok.error());

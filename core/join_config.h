@@ -19,7 +19,7 @@ struct join_settings {
 };
 
 // `weir worker`, beside the settings of its models.
-struct worker_settings : join_settings {
+struct worker_settings : join_settings, demand_settings {
   queue_settings queue;
   std::uint32_t replicas = 1;
   std::string models_dir;
@@ -99,10 +99,11 @@ void visit_settings(worker_settings& s, V&& v) {
   const auto fleet = in_group("Fleet", v);
   in_group("Models", v)(common_settings::replicas, s.replicas);
   in_group("Models", v)({"models-dir",
-                         "directory of models that gateways and operators can have loaded by name: its "
-                         "sub-directories, theirs, and its GGUF files; none: only those of --model",
+                         "directory of models that orders and requests at gateways can have loaded by name: "
+                         "its sub-directories, theirs, and its GGUF files; none: only those of --model",
                          "DIR"},
                         s.models_dir);
+  visit_settings(static_cast<demand_settings&>(s), v);
   fleet(
       {"drain-s", "how long running jobs may finish after SIGTERM, before gateways move them", "s", 0, 86400},
       s.drain);

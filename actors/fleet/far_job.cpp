@@ -28,6 +28,7 @@ wire::job_order far_job::order(const std::string& gateway) const {
   if (end->resume) o.resume = *end->resume;
   o.user = end->user;
   o.answer = end->answer;
+  o.stay = end->stay;
   return o;
 }
 

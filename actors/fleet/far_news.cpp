@@ -125,6 +125,7 @@ void far_owner::take_board(wire::fleet_board b) {
   const auto own = b.gateways.find(name_);
   const std::uint64_t sent = own == b.gateways.end() ? 0 : own->second.frames;
   if (view_.see(std::move(b), time_.now())) lose(worker);
+  look_after_demand();
   if (!view_.has(worker)) return;  // there are too many
   auto& w = frames_[worker];
   w.sent = std::max(w.sent, sent);

@@ -38,6 +38,8 @@ far_owner::far_owner(bus& b, service_doors doors, const timekeeper& time, std::v
       ex_(std::move(ex)),
       view_(doors_.list, *doors_.seen, std::move(models), options_, name_,
             [this](far_engine where) { return std::make_shared<far_port>(mail_, std::move(where)); }),
+      demand_(std::make_shared<far_demand>(
+          far_demand::parts{bus_, time_, doors_.list, view_, subjects_, options_, now_, name_, ex_})),
       outbox_(*doors_.cancel_to_release),
       searches_(doors_.memory),
       lists_(doors_.memory, name_),
@@ -104,6 +106,7 @@ void far_owner::stop() {
   list_timer_.reset();
   lists_.end_all();
   look_after_orders();
+  demand_->stop();
   for (const auto& n : searches_.names()) end_search(n, job_search::end::nothing);
   mail_.stop();
   while (!jobs_.empty())
@@ -162,6 +165,14 @@ void far_owner::on(far_pause& m) {
     tell(j->where->worker, wire::pause{j->name(), until - time_.now()});
 }
 
+void far_owner::on(far_wish& m) {
+  demand_->take(std::move(m.what));
+  if (stopped_) return demand_->stop();
+  look_after_demand();
+}
+
+void far_owner::on(far_end_wishes& m) { demand_->refuse_all(m.why); }
+
 void far_owner::kill_worker_of(const core::job_id& id) {
   const auto j = find(id);
   if (j && j->where && j->taken) tell(j->where->worker, wire::crash{j->name()});
@@ -183,6 +194,7 @@ void far_owner::tick() {
   look_after_workers();
   look_after_frames();
   look_after_homeless();
+  look_after_demand();
   look_after_hand_over();
   look_after_orders();
   say_farewell();
@@ -244,10 +256,28 @@ void far_owner::look_after_homeless() {
       finish(j, j->ending(core::finish_reason::timeout));
     } else if (bus_.state() == bus::link::up && settle(j)) {
       offer(j);
-    } else if (now - j->since > (j->ran ? moved_for : homeless_for)) {
+    } else if (now - j->since > longest_wait(*j)) {
       fail(j, core::make_error(core::errc::unavailable, "no worker of the fleet has {} now", j->model()));
     }
   }
+}
+
+// Where a worker could load the job's model, the job waits as a request does.
+core::duration far_owner::longest_wait(const far_job& j) const {
+  const core::duration usual = j.ran ? moved_for : homeless_for;
+  return view_.could_load(j.model()) ? std::max(usual, doors_.demand.load_wait) : usual;
+}
+
+// A job that nobody takes since no worker loads its model ends. One that ran before waits on, for a while.
+void far_owner::look_after_demand() {
+  if (stopped_ || (homeless_.empty() && demand_->idle())) return;
+  std::set<std::string> models;
+  for (const auto& [id, j] : homeless_) models.insert(j->model());
+  const auto lost = demand_->look_after(models);
+  std::vector<job_ptr> fresh;
+  for (const auto& [id, j] : homeless_)
+    if (!j->ran && lost.contains(j->model())) fresh.push_back(j);
+  for (const auto& j : fresh) fail(j, lost.at(j->model()));
 }
 
 // A cancel is repeated until the job's ending has come. A worker that says nothing of a job is asked again,
@@ -290,6 +320,7 @@ void far_owner::say_farewell() {
 void far_owner::show() {
   now_.jobs = static_cast<std::uint32_t>(jobs_.size());
   now_.known = view_.promised();
+  now_.waiting = static_cast<std::uint32_t>(demand_->waiting());
   auto workers = view_.look(time_.now());
   const std::lock_guard held(lock_);
   shown_ = now_;

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "actors/bus.h"
+#include "actors/fleet/far_demand.h"
 #include "actors/fleet/far_job.h"
 #include "actors/fleet/far_list.h"
 #include "actors/fleet/far_search.h"
@@ -93,6 +94,8 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void on(far_find& m);
   void on(far_ask& m);
   void on(far_adopt& m);
+  void on(far_wish& m);
+  void on(far_end_wishes& m);
   job_ptr add(core::job job, job_stream::owner_end end, far_engine where, bool may_pause);
 
   // ---- what comes over the bus (far_news.cpp)
@@ -153,6 +156,8 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void tick();
   void look_after_workers();
   void look_after_homeless();
+  void look_after_demand();
+  core::duration longest_wait(const far_job& j) const;
   void look_after_frames();
   void probe(const std::string& worker);
   void on_probed(const std::string& worker, std::string_view json);
@@ -171,7 +176,9 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   const core::fleet::subjects subjects_;
   const executor ex_;
   ref<far_message> mail_;
+  gateway_counts now_;
   fleet_view view_;
+  const std::shared_ptr<far_demand> demand_;
   outbox outbox_;
   std::vector<std::unique_ptr<bus::subscription>> ears_;
   std::unique_ptr<timekeeper::timer> timer_, room_timer_, search_timer_, list_timer_;
@@ -191,7 +198,6 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   core::fleet::token_frame frame_;
   core::time_point pulse_at_{};
   std::optional<hand_over_state> handing_;
-  gateway_counts now_;
   mutable std::mutex lock_;  // of what follows
   gateway_counts shown_;
   std::vector<seen_worker> shown_workers_;

@@ -52,6 +52,16 @@ struct far_ask {
   cell_question what;
   explicit far_ask(cell_question q) : what(std::move(q)) {}
 };
+// A request waits for a model that no worker has ready.
+struct far_wish {
+  model_wish what;
+  explicit far_wish(model_wish w) : what(std::move(w)) {}
+};
+// No request is to wait any more.
+struct far_end_wishes {
+  core::error why;
+  explicit far_end_wishes(core::error w) : why(std::move(w)) {}
+};
 // A job that was found has a stream here: it is to be adopted.
 struct far_adopt {
   core::job job;
@@ -69,7 +79,8 @@ struct far_adopt {
         for_whom(who) {}
 };
 
-using far_message = std::variant<far_submit, far_cancel, far_pause, far_find, far_ask, far_adopt>;
+using far_message =
+    std::variant<far_submit, far_cancel, far_pause, far_find, far_ask, far_adopt, far_wish, far_end_wishes>;
 
 // The way to the searches of the gateway's far_owner.
 class far_finder final : public job_finder {
@@ -88,6 +99,17 @@ class far_finder final : public job_finder {
     cell_question::answer no;
     no.silent = 1;  // nobody was asked
     core::insist([&] { boost::asio::post(q.ex, [done = q.done, no] { done(no); }); });
+  }
+  void wish(model_wish w) override {
+    const auto done = w.done;
+    if (to_.tell(far_wish(std::move(w))) == sent::ok) return;
+    core::error no =
+        core::make_error(core::errc::overloaded, "the gateway has too much to do to wait for a model");
+    no.retry_after_ms = 1000;
+    done(std::move(no));
+  }
+  void end_wishes(core::error why) override {
+    core::insist([&] { to_.tell(far_end_wishes(why)); });
   }
 
  private:

@@ -47,7 +47,10 @@ fleet_view::fleet_view(model_list& list, core::incidents& seen, std::vector<far_
       options_(o),
       self_(std::move(self)),
       make_port_(std::move(make_port)) {
-  for (const auto& m : models_) digests_.emplace(m->name, digest_of(*m));
+  for (const auto& m : models_) {
+    digests_.emplace(m->name, digest_of(*m));
+    uses_.emplace(m->name, std::make_shared<model_use>());
+  }
 }
 
 // Whether an engine runs a model of the gateway's.
@@ -75,8 +78,8 @@ bool fleet_view::see(wire::fleet_board b, time_point now) {
   const bool hung = w.hangs, left = w.board.state == wire::worker_state::leaving;
   w.board = std::move(b);
   w.hangs = std::chrono::milliseconds(w.board.silent_ms) > options_.hung_after;
-  if (take_places(w)) publish();
-  move_admission(w);
+  const bool other_places = take_places(w), others_open = move_admission(w);
+  if (standings_changed() || other_places || others_open) publish();
   return (w.hangs && !hung) || (w.board.state == wire::worker_state::leaving && !left);
 }
 
@@ -115,7 +118,7 @@ bool fleet_view::take_places(worker& w) {
   }
   const bool changed = !std::ranges::equal(next, w.places, {}, &place::seen, &place::seen);
   for (const auto& old : w.places)
-    if (std::ranges::find(next, old.seen, &place::seen) == next.end())
+    if (std::ranges::find(next, old.seen, &place::seen) == next.end() && !could_load(old.where.model))
       old.seen->admission->close(door::device, says("has it no more", old.where.model));
   w.places = std::move(next);
   return changed;
@@ -147,25 +150,33 @@ std::shared_ptr<known_prefixes> fleet_view::prefixes_of(const wire::board_model&
   return std::make_shared<known_prefixes>(m.kv_type, promised_);
 }
 
-void fleet_view::move_admission(const worker& w) {
+// Where another worker could load the model, what is shut here takes no new request, and jobs that come all
+// the same wait for that load: their way is not closed.
+bool fleet_view::move_admission(worker& w) {
+  bool changed = false;
   const auto own = w.board.gateways.find(self_);
   const std::uint32_t own_jobs = own == w.board.gateways.end() ? 0 : own->second.jobs;
-  for (const auto& p : w.places) {
+  const bool drains = w.board.state != wire::worker_state::ready;
+  for (auto& p : w.places) {
     const auto m = std::ranges::find_if(
         w.board.models, [&](const auto& x) { return x.engine == p.where.engine && x.name == p.where.model; });
     auto& a = *p.seen->admission;
     take_numbers(*m, own_jobs, a);
-    if (w.board.state == wire::worker_state::ready)
-      a.reopen(door::drain);
-    else
+    const bool shut = drains || w.hangs || m->leaves || !m->closed.empty();
+    changed |= std::exchange(p.shut, shut) != shut;
+    const bool closes = !could_load(p.where.model);
+    if (drains && closes)
       a.close(door::drain, says("is being drained", p.where.model));
-    if (!m->closed.empty())
+    else
+      a.reopen(door::drain);
+    if (!m->closed.empty() && closes)
       a.close(door::device, core::make_error(core::errc::unavailable, "{}", m->closed));
-    else if (w.hangs)
+    else if (w.hangs && closes)
       a.close(door::device, says("hangs", p.where.model));
     else
       a.reopen(door::device);
   }
+  return changed;
 }
 
 fleet_view::verdict fleet_view::judge(time_point now) {
@@ -186,11 +197,12 @@ fleet_view::verdict fleet_view::judge(time_point now) {
 void fleet_view::bury(const std::string& name) {
   const auto at = workers_.find(name);
   if (at == workers_.end()) return;
-  for (const auto& p : at->second.places)
-    p.seen->admission->close(door::device, says("is gone", p.where.model));
-  const bool had = !at->second.places.empty();
+  const auto places = std::move(at->second.places);
+  const bool had = !places.empty();
   workers_.erase(at);
-  if (had) publish();
+  for (const auto& p : places)
+    if (!could_load(p.where.model)) p.seen->admission->close(door::device, says("is gone", p.where.model));
+  if (standings_changed() || had) publish();
 }
 
 void fleet_view::forgive(time_point now) {
@@ -207,9 +219,11 @@ std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) c
   std::vector<place> out;
   for (const auto& [name, w] : workers_)
     for (const auto& p : w.places)
-      if (p.where.model == model && !w.suspected && !p.seen->admission->closed()) out.push_back(p);
+      if (p.where.model == model && !p.shut && !w.suspected && !p.seen->admission->closed()) out.push_back(p);
   return out;
 }
+
+bool fleet_view::is_open(const std::string& model) const { return !places_of(model).empty(); }
 
 std::optional<fleet_view::place> fleet_view::place_at(const far_engine& where) const {
   const auto w = workers_.find(where.worker);
@@ -244,18 +258,23 @@ void fleet_view::publish() {
     k.spec.name = m->name;
     k.far = true;
     k.ended = m->ended;
+    k.use = uses_.at(m->name);
     k.state = model_state::failed;
     k.reason = "no worker of the fleet has it";
+    const bool loads = could_load(m->name);
     auto served = std::make_shared<served_model>(*m);
     served->context = 0;
     for (const auto& [name, w] : workers_)
       for (const auto& p : w.places)
-        if (p.where.model == m->name && name != options_.own_worker) {
+        if (p.where.model == m->name && !(p.shut && loads) && name != options_.own_worker) {
           served->places.push_back(p.seen);
           served->context = std::max(served->context, p.seen->context);
           k.devices.push_back(p.seen->device);
         }
-    if (served->places.empty()) continue;
+    if (served->places.empty()) {
+      show_standing(k, m);
+      continue;
+    }
     k.state = model_state::ready;
     k.reason.clear();
     k.served = std::move(served);

@@ -2,10 +2,11 @@
 // they are for the gateway's models.
 //
 // Each engine of a living worker that runs a model which the gateway knows is a place of that model. The view
-// alone publishes these models in the service's list. A board moves the admission of its places: how fast
-// they are, and which jobs they have beside this gateway's. The worker of this process is one of the workers:
-// jobs that have to move may go there. As a place of the service it is not published, since its engines are
-// places already.
+// alone publishes these models in the service's list. A model without an open place is published as one that
+// could be loaded, where a worker's board says so (fleet_loads.cpp). A board moves the admission of its
+// places: how fast they are, and which jobs they have beside this gateway's. The worker of this process is
+// one of the workers: jobs that have to move may go there. As a place of the service it is not published,
+// since its engines are places already.
 //
 // Thread safety: its gateway's executor.
 #pragma once
@@ -59,15 +60,31 @@ class fleet_view {
     far_engine where;
     std::shared_ptr<const model_place> seen;
     std::shared_ptr<core::fleet::known_landmarks> landmarks = {};  // what `seen->known` is made of
+    bool shut = false;  // no new job goes there, as the last board says
   };
   // The open places of a model at ready workers.
   std::vector<place> places_of(const std::string& model) const;
+  // Whether there is any.
+  bool is_open(const std::string& model) const;
   // That place, whether it is open or not; nullopt: the gateway does not know it.
   std::optional<place> place_at(const far_engine& where) const;
   bool has(const std::string& worker) const { return workers_.contains(worker); }
   std::vector<std::string> names() const;
 
   bool leaves(const std::string& worker) const;
+
+  // ---- models that no worker has ready (fleet_loads.cpp)
+
+  // Whether that worker takes no job of the model, and could load it.
+  bool could_load(const std::string& worker, const std::string& model) const;
+  // Whether it loads it already, or wakes it, or has it wished for.
+  bool loads_already(const std::string& worker, const std::string& model) const;
+  // Whether any worker could.
+  bool could_load(const std::string& model) const;
+  // Which worker is to load it (choose_loader.h); nullopt: none that is not in `besides`.
+  std::optional<std::string> loader_of(const std::string& model,
+                                       const std::vector<std::string>& besides) const;
+  std::vector<std::string> models() const;
 
   std::vector<seen_worker> look(core::time_point now) const;
   // Shows all models, none of them with a place.
@@ -85,7 +102,21 @@ class fleet_view {
   std::shared_ptr<known_prefixes> prefixes_of(const core::fleet::board_model& m, const far_engine& where);
   bool forget_one_without_models();
   bool take_places(worker& w);
-  void move_admission(const worker& w);
+  // True: another set of places is open to new jobs than before.
+  bool move_admission(worker& w);
+  static const core::fleet::known_model* loads(const worker& w, const std::string& model);
+  // How a model stands at those workers that could load it.
+  struct standing {
+    bool on_demand = false;
+    model_state state = model_state::absent;
+    std::uint64_t bytes = 0;  // 0: not known
+    std::string reason;
+    friend bool operator==(const standing&, const standing&) = default;
+  };
+  standing standing_of(const std::string& model) const;
+  // True: a model stands otherwise than when this was last asked.
+  bool standings_changed();
+  void show_standing(known_model& k, const far_model& m) const;
   bool is_known(worker& w, const core::fleet::board_model& m);
 
   model_list& list_;
@@ -95,6 +126,8 @@ class fleet_view {
   const gateway_options& options_;
   const std::string self_;
   const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;
+  std::map<std::string, std::shared_ptr<model_use>> uses_;  // of models_
+  std::map<std::string, standing> stand_;                   // of models_, as published
   const known_prefixes::counter promised_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::map<std::string, worker> workers_;
   per_second warnings_{1};    // of workers whose model has other tokens

@@ -60,12 +60,15 @@ struct gateway_counts {
   std::uint64_t searches = 0;     // jobs that were looked for in the fleet
   std::uint64_t lists = 0;        // times that the workers were asked for their jobs
   std::uint64_t orders = 0;       // that workers were given
+  std::uint64_t loads = 0;        // times that a worker was asked to load a model for requests
+  std::uint64_t loads_refused = 0;  // and those that a worker refused
   std::uint64_t crowded = 0;      // searches and lists that were refused, since there are too many
   std::uint64_t adopted = 0;      // jobs that came from another gateway
   std::uint64_t given = 0;        // jobs that another gateway has adopted
   std::uint64_t known = 0;        // tokens of prompts that chosen workers were known to have in their caches
   std::uint64_t found = 0;        // and those that were found there
   std::uint32_t jobs = 0;         // now
+  std::uint32_t waiting = 0;      // requests that wait for a model, now
 };
 
 // A worker as the gateway sees it.

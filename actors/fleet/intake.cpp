@@ -37,6 +37,13 @@ core::result<> intake::begin() {
       {subjects_.finds(), &intake::on_find}};
   for (const auto& [subject, what] : all)
     if (auto fine = listen(subject, what); !fine) return fine;
+  // A model that came or went: requests wait for that.
+  if (doors_.demand.on)
+    models_seen_ = doors_.list.follow(ex_, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self && self->timer_ && self->time_.now() - self->board_at_ >= between_hellos)
+        self->publish_board();
+    });
   tick();
   return {};
 }
@@ -54,6 +61,8 @@ core::result<> intake::listen(std::string subject, void (intake::*what)(bus::mes
 void intake::stop() {
   ears_.clear();
   timer_.reset();
+  models_seen_.reset();
+  end_wishes();
   guests_.clear();
   news_.clear();
   peers_.clear();

@@ -12,6 +12,7 @@
 // Thread safety: its executor only, which runs one handler at a time; counts() from any thread.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -67,6 +68,15 @@ class intake : public std::enable_shared_from_this<intake> {
     core::job job;
     std::shared_ptr<const served_model> model;
     std::shared_ptr<const model_place> place;
+    model_use::way way;  // to the model, until an engine has the job
+  };
+  // Requests at a gateway wait for a model.
+  struct visitors {
+    std::string gateway, model;
+    core::time_point heard{}, ready{};
+    core::fleet::load_news news;
+    model_use::way way;  // once it is ready: it stays until their jobs are here
+    std::shared_ptr<std::atomic<bool>> gone = std::make_shared<std::atomic<bool>>(false);
   };
 
   // ---- what comes over the bus (intake.cpp)
@@ -84,6 +94,7 @@ class intake : public std::enable_shared_from_this<intake> {
   void on(const core::fleet::drop& f, const bus::message& m);
   void on(const core::fleet::probe& f, const bus::message& m);
   void on(const core::fleet::crash& f, const bus::message& m);
+  void on(const core::fleet::load_wish& f, const bus::message& m);
   void on(const core::fleet::drain& f, const bus::message& m);
   void on(const core::fleet::undrain& f, const bus::message& m);
   template <class F>
@@ -95,7 +106,7 @@ class intake : public std::enable_shared_from_this<intake> {
   // ---- how a job comes in (intake_jobs.cpp)
   void take(core::fleet::job_order o, std::string frame, const std::string& answer_to);
   core::result<newcomer> admit(core::fleet::job_order& o);
-  core::result<> make_room(const core::fleet::job_order& o, newcomer& n);
+  core::result<> make_room(const core::fleet::job_order& o, std::shared_ptr<model_use> use, newcomer& n);
   void make_ready(const std::shared_ptr<newcomer>& n);
   static core::result<bool> make(newcomer& n, core::turn& at, std::function<void()> again);
   void bring_in(newcomer& n);
@@ -113,6 +124,15 @@ class intake : public std::enable_shared_from_this<intake> {
   void give_permit(const bus::message& m);
   bool use_permit(std::uint64_t number);
   void carry_out(const bus::message& m);
+
+  // ---- models that gateways' requests wait for (intake_demand.cpp)
+  core::fleet::load_news news_of(const core::fleet::load_wish& f);
+  core::result<void> begin_wish(const core::fleet::load_wish& f);
+  void wish_ended(std::uint64_t number, core::result<model_way> how);
+  void look_after_wishes();
+  void end_wishes();
+  bool is_wanted(const std::string& model) const;
+  bool takes_jobs_of(const std::string& model) const;
 
   // ---- which jobs the worker has (intake_list.cpp)
   void on_list(bus::message& m);
@@ -164,6 +184,8 @@ class intake : public std::enable_shared_from_this<intake> {
   per_second finds_{4096}, lists_{256}, found_bytes_{std::uint64_t{64} << 20};
   std::unordered_map<std::uint64_t, core::time_point> permits_;  // for orders: when each was given
   std::deque<std::uint64_t> given_permits_;                      // the oldest first; some were used
+  std::unordered_map<std::uint64_t, visitors> wishes_;           // by number
+  std::shared_ptr<void> models_seen_;                            // follows the list of models
   const std::function<std::uint64_t()> random_ = random_numbers();
   core::fleet::worker_state state_ = core::fleet::worker_state::ready;
   std::uint64_t boards_ = 0;

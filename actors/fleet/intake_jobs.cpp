@@ -43,7 +43,8 @@ void intake::take(wire::job_order o, std::string frame, const std::string& answe
   auto in = has_room ? admit(o) : core::result<newcomer>(no_memory_for_clients());
   if (!in) {
     ++now_.refused;
-    return answer(answer_to, wire::refused{name, in.error()});
+    answer(answer_to, wire::refused{name, in.error()});
+    return tell_load();  // the gateway knows the engine by an old board
   }
   ++now_.taken;
   const auto n = std::make_shared<newcomer>(std::move(*in));
@@ -64,10 +65,12 @@ void intake::take(wire::job_order o, std::string frame, const std::string& answe
 core::result<intake::newcomer> intake::admit(wire::job_order& o) {
   if (state_ != wire::worker_state::ready)
     return core::make_error(errc::unavailable, "the worker takes no jobs any more");
-  auto model = doors_.list.find(o.model);
-  if (!model) return model.error();
+  const auto all = doors_.list.look();
+  const auto known = doors_.list.known(*all, o.model);
+  if (!known) return known.error();
   newcomer n;
-  n.model = std::move(*model);
+  n.model = (*known)->served;
+  if (!n.model) return engine_is_gone(o.model);
   const auto& places = n.model->places;
   const auto at = std::ranges::find_if(
       places, [&](const auto& p) { return !p->far && static_cast<std::uint64_t>(p->engine) == o.engine; });
@@ -76,7 +79,9 @@ core::result<intake::newcomer> intake::admit(wire::job_order& o) {
   if (auto fine = check_job(o.job, *n.model, *n.place); !fine) return fine.error();
   auto* const p = peer_of(o.gateway);
   if (!p) return core::make_error(errc::overloaded, "the worker knows too many gateways");
-  if (auto fine = make_room(o, n); !fine) return fine.error();
+  n.way = (*known)->use->enter(time_.now(), std::min(o.stay, doors_.demand.longest_stay));
+  if (!n.way) return engine_is_gone(o.model);  // it leaves for another one
+  if (auto fine = make_room(o, (*known)->use, n); !fine) return fine.error();
   p->heard = time_.now();
   ++p->jobs;
   n.job = std::move(o.job);
@@ -84,12 +89,15 @@ core::result<intake::newcomer> intake::admit(wire::job_order& o) {
 }
 
 // Makes the stream of the job, and counts the job in the account of memory and in the place's admission.
-core::result<> intake::make_room(const wire::job_order& o, newcomer& n) {
+core::result<> intake::make_room(const wire::job_order& o, std::shared_ptr<model_use> use, newcomer& n) {
   const core::job& j = o.job;
   core::memory_hold memory(doors_.memory);
   if (!memory.resize(bytes_of(j))) return no_memory_for_clients();
   auto block = std::make_shared<job_stream::state_block>(
-      local_id(j.id, o.attempt), ex_, doors_.lasting, [](const outcome&, const job_stream::state_block&) {});
+      local_id(j.id, o.attempt), ex_, doors_.lasting,
+      [use = std::move(use)](const outcome&, const job_stream::state_block& b) {
+        use->touch(b.time->now());
+      });
   if (j.top_logprobs) block->keep_logprobs(*j.top_logprobs);
   block->open_queue();
   auto& admission = *n.place->admission;

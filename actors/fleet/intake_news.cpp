@@ -44,6 +44,9 @@ wire::known_model known_of(const model_status& m) {
   k.bytes = now.weights + now.pages + now.workspaces + now.runtime + now.host_pages + now.asleep;
   k.share = m.share;
   k.reason = m.reason;
+  k.wakes = m.state == model_state::asleep && m.level == sleep_level::host;
+  k.pinned = m.pinned;
+  k.jobs = m.running + m.queued;
   return k;
 }
 
@@ -101,6 +104,7 @@ void intake::tick() {
   std::erase_if(peers_,
                 [&](const auto& p) { return p.second.jobs == 0 && now - p.second.heard > peers_kept; });
   look_after_drain();
+  look_after_wishes();
   publish_board();
   publish_landmarks();
   now_.jobs = running();
@@ -181,15 +185,24 @@ wire::fleet_board intake::board() {
       b.silent_ms = std::max<std::uint64_t>(
           b.silent_ms,
           static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(*silent).count()));
-  const auto all = doors_.list.models();
-  for (const auto& m : *all)
+  const auto all = doors_.list.look();
+  for (const auto& m : all->served)
     for (const auto& p : m->places)
       if (!p->far) {
         b.models.push_back(board_of(*m, *p));
         b.models.back().digest = digest(*m);
+        const auto known = std::ranges::find(all->known, m, &known_model::served);
+        b.models.back().leaves = known != all->known.end() && known->use->closed();
       }
   std::erase_if(digests_, [](const auto& d) { return d.first.use_count() == 1; });  // models that are gone
-  for (const auto& m : doors_.all_models().models) b.known.push_back(known_of(m));
+  const auto picture = doors_.all_models();
+  for (const auto& m : picture.models) {
+    b.known.push_back(known_of(m));
+    b.known.back().wanted = is_wanted(m.name);
+  }
+  b.on_demand = doors_.demand.on;
+  for (const auto& d : picture.devices)
+    if (d.total > 0) b.devices.push_back({d.device, d.free});
   for (const auto& [gateway, p] : peers_) b.gateways[gateway] = {p.frames, p.jobs};
   return b;
 }

@@ -32,7 +32,7 @@ bool intake::take_order(const bus::message& m) {
 
 // The oldest permit gives way: whoever asks without end makes permits short, and keeps nobody out.
 void intake::give_permit(const bus::message& m) {
-  if (m.answer_to.empty() || !options_.on_order) return void(++now_.broken);
+  if (m.answer_to.empty() || (!options_.on_order && !doors_.demand.on)) return void(++now_.broken);
   if (given_permits_.size() == most_permits) {
     permits_.erase(given_permits_.front());
     given_permits_.pop_front();

@@ -57,6 +57,7 @@ struct worker_counts {
   std::uint64_t listed = 0;              // questions for the worker's jobs that were answered
   std::uint64_t silent = 0;              // questions for jobs of other keys, and adoptions that were refused
   std::uint64_t orders = 0;              // for its models, that were begun
+  std::uint64_t wishes = 0;              // of gateways for models, that were begun
   std::uint64_t cut_off = 0;             // jobs that were cancelled since their gateway was gone
   std::uint32_t jobs = 0, kept = 0;      // jobs now; ended ones that are kept
 };

@@ -90,6 +90,17 @@ void fields(IO& io, T& f) {
   } else if constexpr (std::is_same_v<frame, pulse>) {
     member_field(io, f.gateway);
     io(f.jobs);
+  } else if constexpr (std::is_same_v<frame, load_wish>) {
+    io(f.number);
+    member_field(io, f.gateway);
+    io(f.model);
+    io(f.over);
+    if constexpr (!IO::writes)
+      if (f.model.empty() || f.model.size() > longest_wish_name) io.fail();
+  } else if constexpr (std::is_same_v<frame, load_news>) {
+    io(f.number);
+    io.one_of(f.now, load_stand::unknown);
+    error_field(io, f.why);
   } else if constexpr (std::is_same_v<frame, drain>) {
     io(f.limit);
   }

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/fleet/bytes.h"
 #include "core/fleet/frame_kind.h"
+#include "core/fleet/order_frame.h"
 #include "core/job.h"
 #include "core/token_sink.h"
 
@@ -136,6 +137,30 @@ struct pulse {
   std::uint32_t jobs = 0;  // that the gateway has
 };
 
+// Requests at this gateway wait for a model that the worker could load. The first such frame has a fresh
+// permit (order_frame.h), which is the wish's number from then on. The gateway repeats the frame for as long
+// as somebody waits, and says where nobody does any more. The answer is a `load_news`.
+struct load_wish {
+  static constexpr auto kind = frame_kind::load_wish;
+  std::uint64_t number = 0;
+  std::string gateway;
+  std::string model;  // at most longest_wish_name bytes
+  bool over = false;
+};
+
+enum class load_stand : std::uint8_t {
+  waits,    // in the worker's line, or its load is under way
+  ready,    // requests may come
+  refused,  // the worker does not load it: `why`
+  unknown,  // there is no wish of this number: a permit is missing
+};
+struct load_news {
+  static constexpr auto kind = frame_kind::load_news;
+  std::uint64_t number = 0;
+  load_stand now = load_stand::waits;
+  error why;  // of `refused` alone
+};
+
 // ---- from an operator; a worker answers with its board
 
 // As worker_side::drain(), but the process goes on.
@@ -149,7 +174,7 @@ struct undrain {
 };
 
 using control = std::variant<taken, refused, gone, found, adopted, cancel, pause, resume, again, find, adopt,
-                             drop, probe, crash, pulse, drain, undrain>;
+                             drop, probe, crash, pulse, load_wish, load_news, drain, undrain>;
 
 std::string frame_of(const control& c);
 // nullopt: no control frame, or one that is cut or has a value that it may not have.

@@ -11,7 +11,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t most_models = 64, most_gateways = 1024, longest_text = 256;
-constexpr std::size_t most_known = 1024, longest_known = longest_board / 4;
+constexpr std::size_t most_devices = 64, most_known = 1024, longest_known = longest_board / 4;
 constexpr const char* state_names[] = {"ready", "draining", "leaving"};
 
 json::object object_of(const board_model& m) {
@@ -33,7 +33,8 @@ json::object object_of(const board_model& m) {
           {"places", m.places},
           {"prompt_rate", m.prompt_rate},
           {"rate", m.rate},
-          {"closed", m.closed}};
+          {"closed", m.closed},
+          {"leaves", m.leaves}};
 }
 
 // Members of the wrong type, or out of their range, count as missing.
@@ -49,6 +50,11 @@ void take(const json::object& from, const char* name, T& to) {
     const auto n = v->to_number<std::uint64_t>(wrong);
     if (!wrong && n <= std::numeric_limits<T>::max()) to = static_cast<T>(n);
   }
+}
+
+void take(const json::object& from, const char* name, bool& to) {
+  const auto* v = from.if_contains(name);
+  if (v && v->is_bool()) to = v->get_bool();
 }
 
 void take(const json::object& from, const char* name, std::string& to) {
@@ -77,6 +83,7 @@ board_model model_of(const json::object& o) {
   take(o, "prompt_rate", m.prompt_rate);
   take(o, "rate", m.rate);
   take(o, "closed", m.closed);
+  take(o, "leaves", m.leaves);
   return m;
 }
 
@@ -86,6 +93,10 @@ json::array known_models(const std::vector<known_model>& all, std::size_t& left_
   std::size_t taken = 0;
   for (const auto& m : all) {
     json::object one{{"name", m.name}, {"state", m.state}, {"bytes", m.bytes}, {"share", m.share}};
+    if (m.jobs > 0) one["jobs"] = m.jobs;
+    for (const auto& [name, is] : {std::pair("wakes", m.wakes), std::pair("pinned", m.pinned),
+                                 std::pair("wanted", m.wanted)})
+      if (is) one[name] = true;
     if (!m.reason.empty()) one["reason"] = m.reason.substr(0, longest_text);
     taken += json::serialize(one).size() + 1;
     if (taken > longest_known || out.size() == most_known) break;
@@ -102,7 +113,28 @@ known_model known_of(const json::object& o) {
   take(o, "bytes", m.bytes);
   take(o, "share", m.share);
   take(o, "reason", m.reason);
+  take(o, "wakes", m.wakes);
+  take(o, "pinned", m.pinned);
+  take(o, "jobs", m.jobs);
+  take(o, "wanted", m.wanted);
   return m;
+}
+
+json::array devices_of(const fleet_board& b) {
+  json::array out;
+  for (const auto& d : b.devices)
+    if (out.size() < most_devices)
+      out.push_back({{"name", d.name.substr(0, longest_text)}, {"free", d.free}});
+  return out;
+}
+
+void take_devices(const json::array& all, fleet_board& b) {
+  for (const auto& d : all) {
+    if (!d.is_object() || b.devices.size() == most_devices) continue;
+    auto& to = b.devices.emplace_back();
+    take(d.get_object(), "name", to.name);
+    take(d.get_object(), "free", to.free);
+  }
 }
 
 error no_board(const char* why) { return bad_param("board", "this is no board: {}", why); }
@@ -133,6 +165,8 @@ std::string json_of(const fleet_board& b) {
                    {"silent_ms", b.silent_ms},
                    {"broken", b.broken},
                    {"untold", b.untold},
+                   {"on_demand", b.on_demand},
+                   {"devices", devices_of(b)},
                    {"models", std::move(models)}};
   std::size_t left_out = b.known_left_out, no_room = 0;
   out["known"] = known_models(b.known, no_room);
@@ -179,6 +213,8 @@ result<fleet_board> read_board(std::string_view text) {
     for (const auto& m : known->get_array())
       if (m.is_object() && b.known.size() < most_known) b.known.push_back(known_of(m.get_object()));
   take(o, "known_left_out", b.known_left_out);
+  take(o, "on_demand", b.on_demand);
+  if (const auto* all = o.if_contains("devices"); all && all->is_array()) take_devices(all->get_array(), b);
   if (const auto* all = o.if_contains("gateways"); all && all->is_object())
     take_gateways(all->get_object(), b);
   return b;

@@ -42,6 +42,7 @@ struct board_model {
   std::uint32_t places = 0;            // jobs that can run at once now; 0: not known yet
   double prompt_rate = 0, rate = 0;    // tokens computed and sampled a second; 0: not known yet
   std::string closed;                  // why it takes no jobs; empty: it does
+  bool leaves = false;                 // it takes none, since the model leaves for another one
 };
 
 // A model that the worker knows, whatever its state.
@@ -51,6 +52,16 @@ struct known_model {
   std::uint64_t bytes = 0;  // that it takes, or would take where that is known
   double share = 1;         // its weight among the models of its device
   std::string reason;       // why its last load failed; empty: it did not
+  bool wakes = false;       // it sleeps in the worker's memory
+  bool pinned = false;      // it does not leave for another one
+  std::uint32_t jobs = 0;   // that run or wait
+  bool wanted = false;      // a gateway's requests wait for its load
+};
+
+// Memory of a device of the worker.
+struct board_device {
+  std::string name;
+  std::uint64_t free = 0;  // bytes that a model could take
 };
 
 struct fleet_board {
@@ -71,6 +82,8 @@ struct fleet_board {
   std::map<std::string, share> gateways;
   std::vector<known_model> known;
   std::uint32_t known_left_out = 0;  // models beyond what the board has room for
+  bool on_demand = false;            // it loads known models for requests of gateways
+  std::vector<board_device> devices;  // those whose memory is known
 };
 
 // At most longest_board bytes: known models take a quarter of it at most, and what does not fit is left out.

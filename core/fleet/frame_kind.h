@@ -43,7 +43,9 @@ enum class frame_kind : std::uint8_t {
   permit,       // the answer
   model_wish,   // the order
   wish_answer,  // what came of it
-  last = wish_answer
+  load_wish,    // requests at a gateway wait for a model of the worker
+  load_news,    // how that load stands
+  last = load_news
 };
 
 // Begins a frame.

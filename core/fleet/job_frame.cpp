@@ -95,6 +95,7 @@ void write_body(byte_writer& to, const job_order& o, time_point now) {
   to(o.resume);  // earlier builds neither write nor read it, nor what follows
   to(o.user);
   to(o.answer);
+  to(o.stay);
 }
 
 result<stop_strings> read_strings(byte_reader& from, std::size_t most, std::size_t most_bytes) {
@@ -144,6 +145,7 @@ result<void> read_rules(byte_reader& from, core::job& j) {
 result<void> check(const job_order& o) {
   const core::job& j = o.job;
   const auto top = [](const std::optional<std::uint32_t>& n) { return !n || *n <= most_top_logprobs; };
+  if (o.stay < duration()) return bad_param("keep_alive", "a model cannot stay for less than no time");
   if (!is_name(o.gateway)) return bad_param("gateway", "the gateway of a job has no name");
   if (j.prompt.empty()) return bad_param("prompt", "a job has no prompt");
   if (j.max_tokens == 0) return bad_param("max_tokens", "max_tokens is 0");
@@ -213,6 +215,7 @@ result<job_order> read_job(std::string_view body, time_point now) {
     from(o.user);
     from(o.answer);
   }
+  if (!from.at_end()) from(o.stay);
   if (from.failed() || o.resume.size() > longest_resume) return cut();
   if (auto ok = check(o); !ok) return ok.error();
   return o;

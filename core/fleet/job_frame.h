@@ -40,6 +40,8 @@ struct job_order {
   // of an earlier build has neither, and its job is the key's own and its answer's only one.
   std::uint64_t user = 0;
   job_id answer;
+  // For how long its client wants the model to stay after the job, as request::stay; an earlier build says 0.
+  duration stay{};
 };
 inline constexpr std::size_t longest_resume = std::size_t{256} << 10;
 

@@ -77,6 +77,11 @@ void append_fleet(prometheus_text& out, const actors::fleet::fleet_figures& now)
   total("weir_fleet_lists_total", "Times that the workers were asked for their jobs, or to end some.",
         now.counts.lists);
   total("weir_fleet_orders_total", "Orders for models that workers were given.", now.counts.orders);
+  out.family("weir_fleet_waiting", type::gauge, "Requests that wait for a model that no worker has ready.");
+  out.sample({}, std::uint64_t{now.counts.waiting});
+  total("weir_fleet_loads_total", "Times that a worker was asked to load a model for requests.",
+        now.counts.loads);
+  total("weir_fleet_loads_refused_total", "Times that a worker refused that.", now.counts.loads_refused);
   total("weir_fleet_workers_dead_total", "Workers that were given up.", now.counts.dead);
   total("weir_fleet_frames_total", "Frames of tokens that came.", now.counts.frames);
   total("weir_fleet_frames_again_total", "Times that tokens were missing, and asked for again.",

@@ -131,6 +131,7 @@ job_order any_order(dice& d) {
   visit_sampling([&](const sampling_field& f, auto, auto used) { values.set(f, j.sampling.*used); });
   j.sampling.choice = static_cast<std::uint32_t>(d.below(5));
   if (d.coin()) o.resume = std::string(d.below(200), 'r');
+  o.stay = std::chrono::milliseconds(d.below(1'000'000));
   return o;
 }
 
@@ -154,6 +155,7 @@ TEST_CASE("a job that was read is written with the bytes that it was read from")
     CHECK(frame_of_order(*read) == frame);
     CHECK(read->job.id == o.job.id);
     CHECK(read->attempt == o.attempt);
+    CHECK(read->stay == o.stay);
     CHECK(std::ranges::equal(read->job.prompt, o.job.prompt));
     CHECK(read->job.spoken == o.job.spoken);
     CHECK(read->job.created == o.job.created);
@@ -169,16 +171,19 @@ TEST_CASE("no beginning of a job's frame is a job") {
   dice d(drawn_seed(1));
   auto o = any_order(d);
   o.resume = "for another gateway";
+  o.stay = std::chrono::seconds(3);
   const auto frame = frame_of_order(o);
   const auto body = body_of(frame);
-  // An earlier build's frame ends before `resume`, whose length takes a byte, and a later one's before
-  // `user`.
+  // An earlier build's frame ends before `resume`, whose length takes a byte, and later ones'
+  // before `user` and before `stay`.
   std::vector<std::size_t> ends;
   for (std::size_t n = 0; n < body.size(); ++n)
     if (read_job(body.substr(0, n), now)) ends.push_back(n);
-  REQUIRE(ends.size() == 2);
+  REQUIRE(ends.size() == 3);
   CHECK(ends[1] - ends[0] == 1 + o.resume.size());
-  CHECK(body.size() - ends[1] >= 1 + sizeof o.answer);
+  CHECK(ends[2] - ends[1] >= 1 + sizeof o.answer);
+  CHECK(read_job(body.substr(0, ends[2]), now)->stay == core::duration());
+  CHECK(read_job(body, now)->stay == o.stay);
   CHECK(read_job(body.substr(0, ends[0]), now)->resume.empty());
   CHECK(read_job(body.substr(0, ends[1]), now)->resume == o.resume);
   CHECK(read_job(body.substr(0, ends[1]), now)->answer == o.job.id);
@@ -210,6 +215,15 @@ TEST_CASE("a number out of its range is refused under its name") {
   const auto read = read_job(body_of(frame), now);
   REQUIRE_FALSE(read.has_value());
   CHECK(read.error().param == "top_p");
+}
+
+TEST_CASE("a model that is to stay for less than no time is no job's") {
+  dice d(drawn_seed(5));
+  auto o = any_order(d);
+  o.stay = std::chrono::milliseconds(-1);
+  const auto read = read_job(body_of(frame_of_order(o)), now);
+  REQUIRE_FALSE(read.has_value());
+  CHECK(read.error().param == "keep_alive");
 }
 
 TEST_CASE("a long job travels in parts, and too long a one is refused") {
@@ -320,6 +334,8 @@ TEST_CASE("control frames come out as they went in, and no beginning of one is o
       fleet::drain{std::chrono::seconds(30)},
       undrain{},
       crash{n},
+      load_wish{8, gateway, "chat", true},
+      load_news{8, load_stand::refused, make_error(errc::does_not_fit, "no room")},
       found{n, 5, worker, "chat", 2, std::chrono::seconds(1), 6, true, 1, 3, "job"}};
   for (const auto& c : all) {
     const auto frame = frame_of(c);
@@ -406,17 +422,46 @@ TEST_CASE("a board comes out as it went in, and what is no board is refused") {
                       .jobs = 3,
                       .prompt_rate = 12.5,
                       .closed = "no"});
+  b.models.back().leaves = true;
+  b.known.push_back({.name = "big", .state = "asleep", .bytes = 7, .wakes = true, .jobs = 2, .wanted = true});
+  b.known.push_back({.name = "small", .state = "absent", .pinned = true});
+  b.on_demand = true;
+  b.devices.push_back({"cuda:0", 123});
   b.gateways[gateway] = {12, 3};
   const auto read = read_board(json_of(b));
   REQUIRE(read.has_value());
   CHECK(json_of(*read) == json_of(b));
   CHECK(read->gateways.at(gateway).frames == 12);
+  CHECK(read->models[0].leaves);
+  REQUIRE(read->known.size() == 2);
+  CHECK(read->known[0].wakes);
+  CHECK(read->known[0].jobs == 2);
+  CHECK(read->known[0].wanted);
+  CHECK_FALSE(read->known[0].pinned);
+  CHECK(read->known[1].pinned);
+  CHECK(read->on_demand);
+  REQUIRE(read->devices.size() == 1);
+  CHECK(read->devices[0].name == "cuda:0");
+  CHECK(read->devices[0].free == 123);
   CHECK(read->broken == 10);
   CHECK(read->untold == 11);
   CHECK_FALSE(read_board("{}").has_value());
   CHECK_FALSE(read_board("[1]").has_value());
   CHECK_FALSE(read_board(R"({"v":2,"o":"wwwwwwww22222222","state":"ready"})").has_value());
   CHECK_FALSE(read_board(R"({"v":1,"o":"w","state":"ready"})").has_value());
+  const auto old = read_board(R"({"v":1,"o":"wwwwwwww22222222","state":"ready","known":[{"name":"a"}]})");
+  REQUIRE(old.has_value());  // of an earlier build: it loads nothing for requests
+  CHECK_FALSE(old->on_demand);
+  CHECK(old->devices.empty());
+}
+
+TEST_CASE("a wish for a model without a name, or with one that is too long, is no frame") {
+  CHECK_FALSE(read_control(frame_of(load_wish{8, gateway, "", false})).has_value());
+  CHECK_FALSE(read_control(frame_of(load_wish{8, gateway, std::string(longest_wish_name + 1, 'a'), false}))
+                  .has_value());
+  CHECK_FALSE(read_control(frame_of(load_wish{8, "nobody", "chat", false})).has_value());
+  CHECK(
+      read_control(frame_of(load_wish{8, gateway, std::string(longest_wish_name, 'a'), false})).has_value());
 }
 
 }  // namespace weir::tests::frames_test

@@ -46,9 +46,12 @@ std::shared_ptr<actors::fleet::fleet_figures> a_fleet() {
                  .dead = 7,
                  .lists = 12,
                  .orders = 13,
+                 .loads = 14,
+                 .loads_refused = 15,
                  .known = 9,
                  .found = 10,
-                 .jobs = 8};
+                 .jobs = 8,
+                 .waiting = 16};
   return now;
 }
 
@@ -77,6 +80,9 @@ TEST_CASE("a gateway's metrics: workers by state, engines, and what became of jo
                                                    {"weir_fleet_workers_dead_total", 7},
                                                    {"weir_fleet_lists_total", 12},
                                                    {"weir_fleet_orders_total", 13},
+                                                   {"weir_fleet_loads_total", 14},
+                                                   {"weir_fleet_loads_refused_total", 15},
+                                                   {"weir_fleet_waiting", 16},
                                                    {"weir_fleet_frames_total", 1},
                                                    {"weir_fleet_frames_again_total", 2},
                                                    {"weir_fleet_frames_void_total", 3},
