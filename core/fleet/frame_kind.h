@@ -43,7 +43,9 @@ enum class frame_kind : std::uint8_t {
   permit,       // the answer
   model_wish,   // the order
   wish_answer,  // what came of it
-  last = wish_answer
+  file_wish,    // a gateway wants a piece of a model's text files
+  file_part,    // the answer
+  last = file_part
 };
 
 // Begins a frame.

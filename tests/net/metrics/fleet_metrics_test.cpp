@@ -48,7 +48,10 @@ std::shared_ptr<actors::fleet::fleet_figures> a_fleet() {
                  .orders = 13,
                  .known = 9,
                  .found = 10,
-                 .jobs = 8};
+                 .jobs = 8,
+                 .between_classes = 14,
+                 .fetched = 15,
+                 .fetch_failures = 16};
   return now;
 }
 
@@ -77,6 +80,9 @@ TEST_CASE("a gateway's metrics: workers by state, engines, and what became of jo
                                                    {"weir_fleet_workers_dead_total", 7},
                                                    {"weir_fleet_lists_total", 12},
                                                    {"weir_fleet_orders_total", 13},
+                                                   {"weir_fleet_moves_between_classes_total", 14},
+                                                   {"weir_fleet_models_fetched_total", 15},
+                                                   {"weir_fleet_fetch_failures_total", 16},
                                                    {"weir_fleet_frames_total", 1},
                                                    {"weir_fleet_frames_again_total", 2},
                                                    {"weir_fleet_frames_void_total", 3},
