@@ -42,6 +42,9 @@ struct owner_options : core::device_settings, core::queue_settings {
   core::objective slo;         // of the requests of each model; where it is set, it shapes steps
   core::kv_choice kv;          // what the pages of each model store
   bool lists_landmarks = false;  // pictures list those of prefix caches (engine_picture::landmarks)
+  // The service is a worker: places say what decides their bits (model_place::arithmetic), and models keep
+  // their text files open (served_model::files).
+  bool joins_fleet = false;
   bool audit = false;          // check all invariants of the engines after every step
   std::size_t models = 8;      // most models at a time; the mailbox is sized for their jobs
   kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply

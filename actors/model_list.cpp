@@ -30,6 +30,10 @@ core::error no_such(const model_list::snapshot& all, std::string_view name) {
   core::error e;
   e.code = core::errc::model_not_found;
   e.param = "model";
+  if (all.known.empty()) {  // a gateway before its first worker
+    e.message = "there is no model yet";
+    return e;
+  }
   if (name.empty()) {
     e.message = "model is missing, and several are served:";
   } else {

@@ -13,6 +13,7 @@
 #include "actors/job_stream.h"
 #include "actors/known_prefixes.h"
 #include "actors/memory_use.h"
+#include "core/fleet/arithmetic_class.h"
 #include "core/job.h"
 
 namespace weir::actors {
@@ -54,6 +55,8 @@ struct model_place {
   std::shared_ptr<engine_port> port;             // never null once it is served
   // What is known of its prefix cache; null where places are not chosen by prefixes.
   std::shared_ptr<known_prefixes> known;
+  // What decides the bits of its tokens; not known where owner_options::joins_fleet is not set.
+  core::fleet::arithmetic_facts arithmetic;
 };
 
 }  // namespace weir::actors

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <random>
 
+#include "actors/arithmetic.h"
+#include "actors/fleet/text_files.h"
 #include "actors/gpu_owner.h"
 #include "core/model/load/model_path.h"
 #include "core/text/chat/special_tokens.h"
@@ -296,6 +298,25 @@ std::string name_of_source(const std::string& source) {
   return last.ends_with(".gguf") ? last.substr(0, last.size() - 5) : last;
 }
 
+namespace {
+
+// What gateways ask of a model. What cannot be said is a note for the log: the model serves all the same.
+void ready_for_fleet(ready_model& m, const model_spec& spec, const owner_options& o,
+                     const kernels::backend* on) {
+  auto facts = arithmetic_of(spec, o, on, m.weights->info());
+  if (facts)
+    m.place->arithmetic = std::move(*facts);
+  else
+    m.served->notes.push_back("the class of its arithmetic is not known: " + facts.error().message);
+  auto files = fleet::text_files::open(spec.source);
+  if (files)
+    m.served->files = std::move(*files);
+  else
+    m.served->notes.push_back("gateways need --model for it: " + files.error().message);
+}
+
+}  // namespace
+
 core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, const owner_options& all,
                                                       std::shared_ptr<const kernels::backend> backend,
                                                       const model_progress& progress,
@@ -353,6 +374,7 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   place.admission = std::make_unique<admission_control>(o.max_batch, o);
 
   auto& served = *m.served;
+  if (o.joins_fleet) ready_for_fleet(m, spec, o, backend.get());
   served.info = info;
   served.context = place.context;
   describe(served, spec, o);

@@ -23,6 +23,10 @@
 
 namespace weir::actors {
 
+namespace fleet {
+class text_files;  // actors/fleet/text_files.h
+}
+
 struct served_model {
   std::string name;  // the name that clients use
   core::model_info info;
@@ -43,6 +47,9 @@ struct served_model {
   // What OpenAI's API calls system_fingerprint: the same for all answers of one load of the model, and
   // another one after each load, since the weights, the device or the program may have changed.
   std::string fingerprint;
+  // What gateways can have instead of the model's files; null: the model has none to give, or the service is
+  // no worker.
+  std::shared_ptr<const fleet::text_files> files;
   // How its jobs ended, as their streams told clients: the streams count. Never null.
   std::shared_ptr<ended_jobs> ended = std::make_shared<ended_jobs>();
 };

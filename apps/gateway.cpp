@@ -43,10 +43,6 @@ core::result<> check_demand(const core::demand_settings& s) {
 }
 
 core::result<> check(const gateway_command& o) {
-  if (o.fleet.model.empty())
-    return core::bad_param("model",
-                           "--model is missing: a gateway needs the tokenizer and the template of each "
-                           "model that its workers run");
   if (o.server.replicas != 1)
     return core::bad_param("replicas", "--replicas is an option of workers: a gateway runs no model");
   if (!o.server.models_dir.empty())
@@ -73,6 +69,7 @@ core::result<actors::service_options> service_of(const gateway_command& o,
   std::string no_matter;
   auto service = service_options_of(engine, o.server.queue, no_matter);
   if (!service) return service;
+  if (o.fleet.model.empty()) service->models.clear();  // those of workers, and not the bundled one
   if (const auto ok = set_aliases(*service, o.server.alias); !ok) return ok.error();
   if (const auto ok = set_server_settings(*service, o.server); !ok) return ok.error();
   service->demand.load_wait = o.server.load_wait;
@@ -96,7 +93,9 @@ int run(gateway_command& o) {
   part.options.cell = o.fleet.cell;
   part.options.dead_after = o.fleet.dead_after;
   part.options.moves = o.fleet.moves;
+  part.options.strict_class = o.fleet.strict_class;
   part.demo = o.fleet.demo;
+  part.fetch = o.fleet.fetch_models || o.fleet.model.empty();
   return serve_until_signal(o.server, std::move(*service), std::move(*parts), std::move(part));
 }
 

@@ -39,6 +39,7 @@ core::result<std::optional<fleet_part>> fleet_of(const core::member_settings& s)
   part.options.cell = s.cell;
   part.options.dead_after = s.dead_after;
   part.options.moves = s.moves;
+  part.options.strict_class = s.strict_class;
   auto& worker = part.worker.emplace();
   worker.cell = s.cell;
   worker.build = WEIR_VERSION;
@@ -61,7 +62,7 @@ int run(const serve_options& o) {
     if (!ok) return fail(ok.error());
   auto fleet = fleet_of(o.fleet);
   if (!fleet) return fail(fleet.error());
-  service->owner.lists_landmarks = fleet->has_value();
+  service->owner.lists_landmarks = service->owner.joins_fleet = fleet->has_value();
   if (const auto ok = plan_before_load(*service); !ok) return fail(ok.error());
   return serve_until_signal(o.server, std::move(*service), std::move(*parts), std::move(*fleet));
 }

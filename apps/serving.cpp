@@ -179,6 +179,10 @@ class serving {
       if (const auto begun = worker_->start(); !begun) return begun;
       fleet_->options.own_worker = worker_->name();
     }
+    if (fleet_->fetch) fleet_->options.fetch = far_options_;
+    fleet_->options.on_fetched = [](const std::string& model) {
+      spdlog::info("{}: its tokenizer, template and configuration came from a worker", core::one_line(model));
+    };
     far_.emplace(*bus_, service_, clock_, std::move(*models), fleet_->options);
     const auto begun = far_->start();
     if (begun) joined_ = &*far_;

@@ -37,6 +37,7 @@ struct fleet_part {
   // Set where the service loads models: these run jobs of other gateways, and those of workers run its own.
   std::optional<actors::fleet::worker_options> worker;
   bool demo = false;  // a reader may kill the worker of an answer
+  bool fetch = false;  // models of workers that are not among `models` come from these
 };
 
 // Listens, loads the models, prints that it is ready, serves until a signal, drains, stops. Returns the exit

@@ -17,6 +17,7 @@
 #include "apps/plan.h"
 #include "apps/progress.h"
 #include "apps/serving.h"
+#include "core/visible.h"
 #include "net/http/worker_orders.h"
 
 namespace weir::apps {
@@ -61,7 +62,10 @@ class working {
     side_.emplace(*bus_, service_, clock_, std::move(o));
     if (auto begun = side_->start(); !begun) return begun;
     std::string names;
-    for (const auto& m : service_.models()) names += (names.empty() ? "" : ",") + m.name;
+    for (const auto& m : service_.models()) {
+      names += (names.empty() ? "" : ",") + m.name;
+      for (const auto& note : m.notes) spdlog::info("{}: {}", m.name, core::one_line(note));
+    }
     std::printf("weir worker ready %s cell=%s model=%s\n", side_->name().c_str(), settings_.cell.c_str(),
                 names.c_str());
     std::fflush(stdout);
@@ -116,7 +120,7 @@ int run(const worker_command& o) {
   if (const auto ok = set_copies(*service, o.fleet.replicas); !ok) return fail(ok.error());
   if (const auto ok = set_demand(*service, o.fleet, !o.fleet.models_dir.empty()); !ok)
     return fail(ok.error());
-  service->owner.lists_landmarks = true;
+  service->owner.lists_landmarks = service->owner.joins_fleet = true;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
   if (const auto ok = o.fleet.demo ? check_demo(o.fleet) : core::result<>(); !ok) return fail(ok.error());
   auto bus = join(o.fleet, "weir worker");

@@ -31,6 +31,7 @@ enum class errc {
   internal,       // a fault of the program or of the device
   adopted,        // a job goes on at another gateway of the fleet; never in a frame
   handed_over,    // the gateway ends, and its job runs on for others to adopt; never in a frame
+  class_changed,  // a job had to move to a worker of another arithmetic, and may not; never in a frame
 };
 
 struct error {

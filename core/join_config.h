@@ -33,6 +33,7 @@ struct member_settings : join_settings {
   std::chrono::milliseconds dead_after{2000};
   std::uint32_t moves = 3;
   std::chrono::seconds adopt_grace{30};
+  bool strict_class = false;
 };
 
 // `weir gateway`, beside the settings of its server.
@@ -45,6 +46,8 @@ struct gateway_settings : join_settings {
   std::chrono::milliseconds dead_after{2000};
   std::uint32_t moves = 3;
   bool demo = false;
+  bool strict_class = false;
+  bool fetch_models = false;
 };
 
 template <class V>
@@ -85,11 +88,21 @@ void visit_deaths(std::chrono::milliseconds& dead_after, std::uint32_t& moves, V
 }
 
 template <class V>
+void visit_strict_class(bool& s, V&& v) {
+  v({"strict-class",
+     "a job that loses its worker ends with an error where no other worker has the same arithmetic (class); "
+     "without it the job goes on, within rounding",
+     ""},
+    s);
+}
+
+template <class V>
 void visit_settings(member_settings& s, V&& v) {
   visit_settings(static_cast<join_settings&>(s), v);
   const auto fleet = in_group("Fleet", v);
   visit_deaths(s.dead_after, s.moves, fleet);
   visit_adopt_grace(s.adopt_grace, fleet);
+  visit_strict_class(s.strict_class, fleet);
 }
 
 template <class V>
@@ -120,6 +133,7 @@ void visit_settings(gateway_settings& s, V&& v) {
   visit_settings(static_cast<join_settings&>(s), v);
   const auto fleet = in_group("Fleet", v), models = in_group("Models", v);
   visit_deaths(s.dead_after, s.moves, fleet);
+  visit_strict_class(s.strict_class, fleet);
   fleet({"demo",
          "a demonstration: a button on the page kills the worker of the answer that runs, if that worker has "
          "--demo; on this machine alone",
@@ -128,9 +142,13 @@ void visit_settings(gateway_settings& s, V&& v) {
   models(
       {"model",
        "a model of the workers, by the name that they give it: a directory or a GGUF file with its "
-       "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable",
+       "tokenizer, template and config (the weights are not read), random:SHAPE, or sim[:SPEC]; repeatable; "
+       "none: all models of the workers, whose files come from these",
        "[NAME=]PATH"},
       s.model);
+  models({"fetch-models",
+          "beside those of model, the other models of the workers, too, whose files come from these", ""},
+         s.fetch_models);
   models(common_settings::context, s.context);
   models(common_settings::chatml, s.chatml);
   models(common_settings::chat_template, s.chat_template);

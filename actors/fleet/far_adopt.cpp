@@ -143,6 +143,7 @@ void far_owner::on(far_adopt& m) {
   const auto j = add(std::move(m.job), std::move(m.end), std::move(m.where), m.may_pause);
   j->attempt = m.attempt;
   j->adopting = j->ran = true;
+  begin_class_of_adopted(*j, m.began_on);
   ++now_.adopted;
   if (stopped_) return fail(j, core::make_error(errc::unavailable, "the gateway has ended"));
   j->begin_with_received(j->created());

@@ -23,6 +23,7 @@ wire::job_order far_job::order(const std::string& gateway) const {
   o.model = where->model;
   o.engine = where->engine;
   o.may_pause = may_pause;
+  o.arithmetic = received.empty() ? 0 : began_on;
   o.job = job;
   o.job.spoken = received;
   if (end->resume) o.resume = *end->resume;

@@ -45,6 +45,10 @@ struct far_job {
 
   bool waits_for_room = false;  // in the queue of its stream
 
+  // Classes of arithmetic (core/fleet/arithmetic_class.h), 0: not known: on which the output began, and of
+  // the worker that took the job last.
+  std::uint64_t began_on = 0, runs_on = 0;
+
   const std::string& model() const { return static_cast<const far_port&>(*first_place->port).where().model; }
   core::fleet::job_name name() const { return {job.id, attempt}; }
   core::time_point created() const { return job.created; }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "actors/fleet/far_owner.h"
-#include "core/fleet/pick.h"
 
 namespace weir::actors::fleet {
 
@@ -84,6 +83,7 @@ void far_owner::on_answer(const job_ptr& j, std::uint8_t attempt, const bus::ans
       taken && taken->job == j->name()) {
     j->taken = true;
     j->heard = time_.now();
+    note_class(*j, taken->arithmetic);
     return pause_again(j);
   }
   if (const auto* no = frame ? std::get_if<wire::refused>(&*frame) : nullptr; no && no->job == j->name())
@@ -153,6 +153,10 @@ bool far_owner::ends_here(const job_ptr& j) {
   } else if (!j->received.empty() && j->job.sampling.mirostat_mode != 0) {
     fail(j, core::make_error(errc::not_supported,
                              "the worker was lost, and a job with mirostat_mode cannot go on elsewhere"));
+  } else if (may_not_change_class(*j)) {
+    fail(j, core::make_error(errc::class_changed,
+                             "the worker was lost or leaves, and no other one of {} has the same arithmetic",
+                             j->model()));
   } else {
     return false;
   }
@@ -165,14 +169,8 @@ bool far_owner::settle(const job_ptr& j) {
   auto places = view_.places_of(model);
   std::erase_if(places,
                 [&](const auto& p) { return std::ranges::find(j->tried, p.where.worker) != j->tried.end(); });
-  std::vector<core::place_load> loads;
-  prompt_landmarks landmarks(j->job);
-  for (const auto& p : places)
-    loads.push_back(p.seen->admission->load(static_cast<std::uint64_t>(p.seen->engine),
-                                            landmarks.known_to(p.seen->known.get())));
   auto& end = *j->end;
-  const auto prompt = static_cast<std::uint32_t>(j->job.prompt.size());
-  for (const auto i : core::pick(loads, 1, prompt, j->job.id.lo)) {
+  for (const auto i : order_of(*j, places)) {
     if (!count_at(end, places[i].seen, model)) continue;
     j->where = places[i].where;
     homeless_.erase(j->job.id);

@@ -43,7 +43,10 @@ void far_owner::take_news(const wire::job_news& n) {
   const job_ptr j = at->second;
   if (j->attempt != n.attempt || !j->where || j->where->worker != frame_.worker)
     return void(++now_.void_news);
-  if (!std::exchange(j->taken, true)) pause_again(j);
+  if (!std::exchange(j->taken, true)) {
+    note_class(*j, 0);
+    pause_again(j);
+  }
   j->heard = time_.now();
   switch (j->take(n, frame_)) {
     case far_job::news::gap:

@@ -197,6 +197,7 @@ void far_owner::tick() {
   look_after_demand();
   look_after_hand_over();
   look_after_orders();
+  look_after_files();
   say_farewell();
   if (now >= pulse_at_) {
     pulse_at_ = now + options_.pulse_every;

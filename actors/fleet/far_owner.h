@@ -29,6 +29,7 @@
 #include "actors/fleet/far_job.h"
 #include "actors/fleet/far_list.h"
 #include "actors/fleet/far_search.h"
+#include "actors/fleet/file_fetch.h"
 #include "actors/fleet/fleet_view.h"
 #include "actors/fleet/gateway_side.h"
 #include "actors/runtime/ref.h"
@@ -152,6 +153,21 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void finish(const job_ptr& j, core::ending how);
   void fail(const job_ptr& j, core::error why);
 
+  // ---- the class of a job's arithmetic (far_class.cpp)
+  void note_class(far_job& j, std::uint64_t told);
+  void begin_class_of_adopted(far_job& j, std::uint64_t began_on);
+  bool may_not_change_class(const far_job& j) const;
+  std::vector<std::uint32_t> order_of(const far_job& j, const std::vector<fleet_view::place>& places) const;
+
+  // ---- models whose files come from workers (far_files.cpp)
+  void look_after_files();
+  void ask_for_files();
+  void on_files(const bus::answer& a);
+  void end_fetch(const core::error& why);
+  void fail_fetch(const std::string& model, const core::error& why);
+  void open_fetched();
+  void on_opened(const file_fetch& what, const core::result<far_model>& m);
+
   // ---- time (far_owner.cpp)
   void tick();
   void look_after_workers();
@@ -198,6 +214,10 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   core::fleet::token_frame frame_;
   core::time_point pulse_at_{};
   std::optional<hand_over_state> handing_;
+  std::optional<file_fetch> fetch_;
+  std::uint64_t fetch_question_ = 0;                      // number of the last one
+  bool opening_ = false;                                  // a thread opens the model that was fetched
+  std::map<std::string, core::time_point> fetch_failed_;  // models, and when
   mutable std::mutex lock_;  // of what follows
   gateway_counts shown_;
   std::vector<seen_worker> shown_workers_;

@@ -70,6 +70,7 @@ struct far_adopt {
   std::uint8_t attempt;
   bool may_pause;
   principal for_whom;  // who looked for it
+  std::uint64_t began_on = 0;  // job_order::arithmetic of the frame that its worker has
   far_adopt(core::job j, job_stream::owner_end e, far_engine w, std::uint8_t a, bool pausable, principal who)
       : job(std::move(j)),
         end(std::move(e)),

@@ -57,10 +57,12 @@ fleet_view::fleet_view(model_list& list, core::incidents& seen, std::vector<far_
 bool fleet_view::is_known(worker& w, const wire::board_model& m) {
   const auto own = digests_.find(m.name);
   if (own == digests_.end() || m.batch == 0 || m.context == 0) return false;
-  if (own->second == m.digest) return true;
+  const auto files = files_.find(m.name);
+  const bool other_files = files != files_.end() && !m.files.empty() && files->second != m.files;
+  if (own->second == m.digest && !other_files) return true;
   if (!std::exchange(w.warned, true) && warnings_.take(heard_))
-    seen_.tell("the fleet", fmt::format("the worker {} has another model under the name {}: other tokens",
-                                        w.board.worker, m.name));
+    seen_.tell("the fleet", fmt::format("the worker {} has another model under the name {}: other {}",
+                                        w.board.worker, m.name, other_files ? "files" : "tokens"));
   return false;
 }
 
@@ -108,13 +110,14 @@ bool fleet_view::take_places(worker& w) {
     if (std::ranges::any_of(next, same)) continue;
     if (const auto there = std::ranges::find_if(w.places, same); there != w.places.end()) {
       next.push_back(*there);
+      next.back().arithmetic = m.arithmetic;
       continue;
     }
     const far_engine where{w.board.worker, m.name, m.engine};
     const auto of_model = [&](const place& p) { return p.where.model == m.name; };
     next.push_back({where,
                     make_place(m, where, static_cast<std::size_t>(std::ranges::count_if(next, of_model))),
-                    std::make_shared<wire::known_landmarks>()});
+                    std::make_shared<wire::known_landmarks>(), false, m.arithmetic});
   }
   const bool changed = !std::ranges::equal(next, w.places, {}, &place::seen, &place::seen);
   for (const auto& old : w.places)
@@ -224,6 +227,15 @@ std::vector<fleet_view::place> fleet_view::places_of(const std::string& model) c
 }
 
 bool fleet_view::is_open(const std::string& model) const { return !places_of(model).empty(); }
+
+bool fleet_view::has_class(const std::string& model, std::uint64_t arithmetic) const {
+  if (arithmetic == 0) return false;
+  const auto fits = [&](const place& p) { return p.where.model == model && p.arithmetic == arithmetic; };
+  return std::ranges::any_of(workers_, [&](const auto& w) {
+    return w.second.board.state == wire::worker_state::ready && !w.second.hangs &&
+           std::ranges::any_of(w.second.places, fits);
+  });
+}
 
 std::optional<fleet_view::place> fleet_view::place_at(const far_engine& where) const {
   const auto w = workers_.find(where.worker);

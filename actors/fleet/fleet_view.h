@@ -61,6 +61,7 @@ class fleet_view {
     std::shared_ptr<const model_place> seen;
     std::shared_ptr<core::fleet::known_landmarks> landmarks = {};  // what `seen->known` is made of
     bool shut = false;  // no new job goes there, as the last board says
+    std::uint64_t arithmetic = 0;  // its class; 0: not known
   };
   // The open places of a model at ready workers.
   std::vector<place> places_of(const std::string& model) const;
@@ -69,6 +70,8 @@ class fleet_view {
   // That place, whether it is open or not; nullopt: the gateway does not know it.
   std::optional<place> place_at(const far_engine& where) const;
   bool has(const std::string& worker) const { return workers_.contains(worker); }
+  // Whether a living worker that takes jobs has the model with arithmetic of this class.
+  bool has_class(const std::string& model, std::uint64_t arithmetic) const;
   std::vector<std::string> names() const;
 
   bool leaves(const std::string& worker) const;
@@ -87,6 +90,14 @@ class fleet_view {
   std::vector<std::string> models() const;
 
   std::vector<seen_worker> look(core::time_point now) const;
+  // A model whose files came from workers, and the digest of these: engines of workers that say another one
+  // are no places of it. Its places are there at once.
+  void add(far_model m, std::string files);
+  // Models of workers that the gateway does not have, each with the digest that most workers have of it.
+  std::map<std::string, std::string> wanted_files() const;
+  // The workers that have these files.
+  std::vector<std::string> workers_with(const std::string& model, const std::string& files) const;
+
   // Shows all models, none of them with a place.
   void publish();
 
@@ -121,8 +132,9 @@ class fleet_view {
 
   model_list& list_;
   core::incidents& seen_;
-  const std::vector<far_model> models_;
+  std::vector<far_model> models_;
   std::map<std::string, std::uint64_t> digests_;  // of models_
+  std::map<std::string, std::string> files_;      // of those whose files came from workers
   const gateway_options& options_;
   const std::string self_;
   const std::function<std::shared_ptr<engine_port>(far_engine)> make_port_;

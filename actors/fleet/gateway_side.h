@@ -45,7 +45,14 @@ struct gateway_options {
   core::duration hung_after = std::chrono::seconds(10);           // without a step of a host that has work
   core::duration answer_within = std::chrono::milliseconds(250);  // whether it takes a job
   std::uint32_t moves = 3;        // how often a job that runs may lose its worker
+  // A job ends with the error `class_changed` where it had to move to another class of arithmetic.
+  bool strict_class = false;
   std::optional<executor> where;  // in a simulation; else a thread of its own
+  // Set: models that the gateway has no files of come from workers (file_fetch.h). chat_template, chatml,
+  // max_tokens_default, grammar_time and context are used.
+  std::optional<owner_options> fetch = {};
+  // Is told of each model that came from a worker, on the gateway's own thread. Empty: nobody is.
+  std::function<void(const std::string& model)> on_fetched = {};
 };
 
 // What the gateway has counted since its start.
@@ -69,6 +76,9 @@ struct gateway_counts {
   std::uint64_t found = 0;        // and those that were found there
   std::uint32_t jobs = 0;         // now
   std::uint32_t waiting = 0;      // requests that wait for a model, now
+  std::uint64_t between_classes = 0;  // of `moved`: to a worker of another class of arithmetic
+  std::uint64_t fetched = 0;          // models whose files came from workers
+  std::uint64_t fetch_failures = 0;   // times that they could not be had, or not be opened
 };
 
 // A worker as the gateway sees it.

@@ -133,6 +133,8 @@ class intake : public std::enable_shared_from_this<intake> {
   void end_wishes();
   bool is_wanted(const std::string& model) const;
   bool takes_jobs_of(const std::string& model) const;
+  // ---- the text files of its models (intake_files.cpp)
+  void give_file(const bus::message& m);
 
   // ---- which jobs the worker has (intake_list.cpp)
   void on_list(bus::message& m);
@@ -182,6 +184,7 @@ class intake : public std::enable_shared_from_this<intake> {
   std::deque<std::weak_ptr<guest>> left_;  // the oldest first
   std::uint64_t left_bytes_ = 0;
   per_second finds_{4096}, lists_{256}, found_bytes_{std::uint64_t{64} << 20};
+  per_second file_bytes_{std::uint64_t{64} << 20};
   std::unordered_map<std::uint64_t, core::time_point> permits_;  // for orders: when each was given
   std::deque<std::uint64_t> given_permits_;                      // the oldest first; some were used
   std::unordered_map<std::uint64_t, visitors> wishes_;           // by number

@@ -55,7 +55,8 @@ void intake::take(wire::job_order o, std::string frame, const std::string& answe
   g.model = o.model;
   g.engine = o.engine;
   guests_[name.id] = n->who;
-  answer(answer_to, wire::taken{name, n->place->admission->waiting(), 0});
+  const auto arithmetic = wire::class_of(n->place->arithmetic, options_.build);
+  answer(answer_to, wire::taken{name, n->place->admission->waiting(), arithmetic});
   tell_load();
   if (needs_making(n->job)) return make_ready(n);
   bring_in(*n);

@@ -5,6 +5,7 @@
 #include "actors/fleet/board_numbers.h"
 #include "actors/fleet/far_model.h"
 #include "actors/fleet/intake.h"
+#include "actors/fleet/text_files.h"
 #include "core/insist.h"
 
 namespace weir::actors::fleet {
@@ -20,12 +21,13 @@ constexpr core::duration peers_kept = std::chrono::hours(1);
 constexpr core::duration landmarks_whole_every = std::chrono::seconds(10);
 constexpr core::duration time_to_leave = std::chrono::seconds(2);  // for gateways to move what is left
 
-wire::board_model board_of(const served_model& m, const model_place& p) {
+wire::board_model board_of(const served_model& m, const model_place& p, const std::string& build) {
   const auto& a = *p.admission;
   wire::board_model b;
   b.name = m.name;
   b.device = p.device;
   b.engine = static_cast<std::uint64_t>(p.engine);
+  b.arithmetic = wire::class_of(p.arithmetic, build);
   b.vocab_size = m.info.vocab_size;
   b.kv_type = m.info.kv_type;
   b.context = p.context;
@@ -189,10 +191,11 @@ wire::fleet_board intake::board() {
   for (const auto& m : all->served)
     for (const auto& p : m->places)
       if (!p->far) {
-        b.models.push_back(board_of(*m, *p));
+        b.models.push_back(board_of(*m, *p, options_.build));
         b.models.back().digest = digest(*m);
         const auto known = std::ranges::find(all->known, m, &known_model::served);
         b.models.back().leaves = known != all->known.end() && known->use->closed();
+        if (m->files) b.models.back().files = wire::digest_text(m->files->digest());
       }
   std::erase_if(digests_, [](const auto& d) { return d.first.use_count() == 1; });  // models that are gone
   const auto picture = doors_.all_models();

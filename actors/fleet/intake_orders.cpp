@@ -16,7 +16,7 @@ constexpr core::duration permit_lasts = std::chrono::seconds(5);
 
 }  // namespace
 
-// True: the message is about orders.
+// True: the message is about orders, or about files of models.
 bool intake::take_order(const bus::message& m) {
   switch (wire::kind_of(m.bytes).value_or(wire::frame_kind::job)) {
     case wire::frame_kind::permit_wish:
@@ -24,6 +24,9 @@ bool intake::take_order(const bus::message& m) {
       return true;
     case wire::frame_kind::model_wish:
       carry_out(m);
+      return true;
+    case wire::frame_kind::file_wish:
+      give_file(m);
       return true;
     default:
       return false;

@@ -109,6 +109,7 @@ core::result<found_job> begin_revival(revival& r, const service_doors& doors, co
   const bool may_pause = r.order.may_pause;
   auto adopt = far_adopt(std::move(r.order.job), block, {head.worker, head.model, head.engine},
                          head.job.attempt, may_pause, r.search.who);
+  adopt.began_on = r.order.arithmetic;
   if (to.tell(std::move(adopt)) != sent::ok) {
     admission.job_done(0);
     block->pausable.reset();

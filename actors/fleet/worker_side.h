@@ -29,7 +29,7 @@ class side_thread;
 struct worker_options {
   std::string cell = "main";  // core::fleet::is_cell_name()
   std::string name;           // core::fleet::is_name(); empty: drawn
-  std::string build;          // version of the program, for people
+  std::string build;          // version of the program: for people, and for the class of its arithmetic
   core::duration board_every = std::chrono::milliseconds(250);
   // A job that is taken makes a board of its own where the last one is so old: gateways know an engine by
   // its boards, and send it too much where these are late.
@@ -58,6 +58,7 @@ struct worker_counts {
   std::uint64_t silent = 0;              // questions for jobs of other keys, and adoptions that were refused
   std::uint64_t orders = 0;              // for its models, that were begun
   std::uint64_t wishes = 0;              // of gateways for models, that were begun
+  std::uint64_t file_pieces = 0;         // of its models' text files, that were given
   std::uint64_t cut_off = 0;             // jobs that were cancelled since their gateway was gone
   std::uint32_t jobs = 0, kept = 0;      // jobs now; ended ones that are kept
 };

@@ -38,7 +38,7 @@ struct taken {
   static constexpr auto kind = frame_kind::taken;
   job_name job;
   std::uint32_t ahead = 0;       // jobs that waited there before it
-  std::uint64_t arithmetic = 0;  // as job_order::arithmetic, of the engine that runs it
+  std::uint64_t arithmetic = 0;  // the class of the engine that runs it; 0: not known, or said before
 };
 // The worker has not taken the job, and forgets it.
 struct refused {

@@ -3,6 +3,8 @@
 #include <boost/json.hpp>
 #include <limits>
 
+#include "core/fleet/arithmetic_class.h"
+#include "core/fleet/file_list.h"
 #include "core/fleet/frame_kind.h"
 
 namespace weir::core::fleet {
@@ -18,7 +20,7 @@ json::object object_of(const board_model& m) {
   return {{"name", m.name},
           {"device", m.device},
           {"engine", m.engine},
-          {"class", m.arithmetic},
+          {"class", class_text(m.arithmetic)},
           {"vocab", m.vocab_size},
           {"kv_type", m.kv_type},
           {"digest", m.digest},
@@ -34,7 +36,8 @@ json::object object_of(const board_model& m) {
           {"prompt_rate", m.prompt_rate},
           {"rate", m.rate},
           {"closed", m.closed},
-          {"leaves", m.leaves}};
+          {"leaves", m.leaves},
+          {"files", m.files}};
 }
 
 // Members of the wrong type, or out of their range, count as missing.
@@ -67,7 +70,9 @@ board_model model_of(const json::object& o) {
   take(o, "name", m.name);
   take(o, "device", m.device);
   take(o, "engine", m.engine);
-  take(o, "class", m.arithmetic);
+  std::string arithmetic;
+  take(o, "class", arithmetic);
+  m.arithmetic = parse_class(arithmetic);
   take(o, "vocab", m.vocab_size);
   take(o, "kv_type", m.kv_type);
   take(o, "digest", m.digest);
@@ -84,6 +89,8 @@ board_model model_of(const json::object& o) {
   take(o, "rate", m.rate);
   take(o, "closed", m.closed);
   take(o, "leaves", m.leaves);
+  take(o, "files", m.files);
+  if (!parse_digest(m.files)) m.files.clear();
   return m;
 }
 

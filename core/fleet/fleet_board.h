@@ -27,8 +27,10 @@ const char* name(worker_state s) noexcept;
 struct board_model {
   std::string name;
   std::string device;
-  std::uint64_t engine = 0;      // the worker's number of the engine
-  std::uint64_t arithmetic = 0;  // engines with equal ones give equal tokens
+  std::uint64_t engine = 0;  // the worker's number of the engine
+  // Its class (arithmetic_class.h): engines with equal ones give equal tokens. 0: not known, as on boards of
+  // earlier builds.
+  std::uint64_t arithmetic = 0;
   std::uint32_t vocab_size = 0;  // of its model
   std::string kv_type;           // of its keys and values in pages
   std::uint64_t digest = 0;      // of what requests need of the model: its tokens above all
@@ -43,6 +45,9 @@ struct board_model {
   double prompt_rate = 0, rate = 0;    // tokens computed and sampled a second; 0: not known yet
   std::string closed;                  // why it takes no jobs; empty: it does
   bool leaves = false;                 // it takes none, since the model leaves for another one
+  // Digest of the model's text files, which the worker gives to gateways (file_list.h): 64 hexadecimal
+  // digits; empty: it gives none, as earlier builds.
+  std::string files;
 };
 
 // A model that the worker knows, whatever its state.

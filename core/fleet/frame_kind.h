@@ -45,7 +45,9 @@ enum class frame_kind : std::uint8_t {
   wish_answer,  // what came of it
   load_wish,    // requests at a gateway wait for a model of the worker
   load_news,    // how that load stands
-  last = load_news
+  file_wish,    // a gateway wants a piece of a model's text files
+  file_part,    // the answer
+  last = file_part
 };
 
 // Begins a frame.

@@ -28,7 +28,8 @@ struct job_order {
   std::string model;
   std::uint64_t engine = 0;  // the worker's number of the engine that is asked for
   bool may_pause = false;    // pauses of the job will be asked for
-  // Of the arithmetic that made job::spoken; 0: nothing was spoken, or the class does not matter.
+  // The class of the arithmetic that began job::spoken (arithmetic_class.h); 0: nothing was spoken, or the
+  // class is not known, as in frames of earlier builds.
   std::uint64_t arithmetic = 0;
   // Has constraint_source where it has a constraint, healing::token alone and dry_breakers::texts alone. It
   // has neither prompt_ids, constraint nor sink.

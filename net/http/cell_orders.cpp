@@ -112,6 +112,7 @@ void append_worker_of(std::string& out, const seen_worker& w, const model_at_wor
       if (e.name == m.name)
         append_object(out, [&] {
           append_text(out, "device", e.device);
+          if (e.arithmetic != 0) append_text(out, "class", wire::class_text(e.arithmetic));
           append_count(out, "weights", e.weight_bytes);
           append_count(out, "kv_tokens", e.kv_tokens);
           append_count(out, "jobs", e.jobs);

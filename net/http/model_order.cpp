@@ -152,6 +152,7 @@ std::string_view order_code_of(errc code) {
     case errc::internal:
     case errc::adopted:
     case errc::handed_over:
+    case errc::class_changed:
       break;
   }
   return "internal";

@@ -48,6 +48,7 @@ unsigned status_of(core::errc code) {
       return 429;
     case core::errc::unavailable:
     case core::errc::handed_over:
+    case core::errc::class_changed:
       return 503;
     case core::errc::bad_file:
     case core::errc::internal:

@@ -67,6 +67,8 @@ void append_fleet(prometheus_text& out, const actors::fleet::fleet_figures& now)
   };
   total("weir_fleet_jobs_moved_total", "Jobs that lost their worker and went on at another one.",
         now.counts.moved);
+  total("weir_fleet_moves_between_classes_total", "Moves of jobs to a worker of another class of arithmetic.",
+        now.counts.between_classes);
   total("weir_fleet_refused_after_pick_total",
         "Times that the chosen worker refused a job, or did not answer, and another one was asked.",
         now.counts.hops);
@@ -82,6 +84,10 @@ void append_fleet(prometheus_text& out, const actors::fleet::fleet_figures& now)
   total("weir_fleet_loads_total", "Times that a worker was asked to load a model for requests.",
         now.counts.loads);
   total("weir_fleet_loads_refused_total", "Times that a worker refused that.", now.counts.loads_refused);
+  total("weir_fleet_models_fetched_total", "Models whose files came from workers.", now.counts.fetched);
+  total("weir_fleet_fetch_failures_total",
+        "Times that the files of a model could not be had from workers, or not be opened.",
+        now.counts.fetch_failures);
   total("weir_fleet_workers_dead_total", "Workers that were given up.", now.counts.dead);
   total("weir_fleet_frames_total", "Frames of tokens that came.", now.counts.frames);
   total("weir_fleet_frames_again_total", "Times that tokens were missing, and asked for again.",

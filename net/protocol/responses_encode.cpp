@@ -30,6 +30,8 @@ std::string_view error_code(core::errc code) {
       return "adopted";
     case core::errc::handed_over:
       return "handed_over";
+    case core::errc::class_changed:
+      return "class_changed";
     default:
       return "server_error";
   }

@@ -342,6 +342,8 @@ std::string_view code_of(core::errc code) {
       return "adopted";
     case core::errc::handed_over:
       return "handed_over";
+    case core::errc::class_changed:
+      return "class_changed";
     case core::errc::bad_file:
     case core::errc::internal:
       break;

@@ -72,6 +72,7 @@ struct fleet_town {
     s.owner.device = "sim";
     s.owner.audit = true;
     s.owner.lists_landmarks = true;
+    s.owner.joins_fleet = says_class;
     s.owner.max_batch = most_jobs ? most_jobs : 8;
     if (most_jobs) s.owner.queue = 0;
     return s;
@@ -152,6 +153,7 @@ struct fleet_town {
   world here;
   std::string spec;             // of the model of the workers and gateways that come next
   std::uint32_t most_jobs = 0;  // of the workers that come next; 0: as many as a server usually has
+  bool says_class = true;       // of their arithmetic, as workers of earlier builds do not
   std::shared_ptr<loop_net> net;
   std::vector<std::shared_ptr<job_stream>> all;
   std::deque<worker> workers;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/fleet/control_frame.h"
+#include "core/fleet/file_frame.h"
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
 #include "core/fleet/landmarks.h"
@@ -84,6 +85,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(read_wish_answer(frame_of(*a)).has_value());
   }
   if (const auto p = read_permit(bytes)) require(read_permit(frame_of(*p)).has_value());
+  if (const auto l = read_file_list(bytes)) {
+    std::uint64_t all = 0;
+    for (const auto& f : l->files) {
+      all += f.size;
+      require(f.name.find("..") == f.name.npos && !f.name.starts_with('/'));
+      require(l->gguf_size == 0 || f.at + f.size <= l->gguf_size);
+    }
+    const auto again = read_file_list(bytes_of(*l));
+    require(all <= most_file_bytes && again && bytes_of(*again) == bytes_of(*l));
+  }
+  if (const auto w = read_file_wish(bytes)) require(read_file_wish(frame_of(*w)).has_value());
+  if (const auto p = read_file_part(bytes)) {
+    require(p->bytes.size() <= longest_file_part && (p->there || p->bytes.empty()));
+    require(read_file_part(frame_of(*p)).has_value());
+  }
   token_frame f;
   if (f.read(bytes))
     for (const auto& j : f.jobs) require(j.begin <= j.end && j.end <= f.tokens.size());

@@ -19,9 +19,11 @@ net::seen_boards two_workers() {
   chat.jobs = 3;
   chat.prompt_tokens = 120;
   chat.rate = 1234.4;
+  chat.arithmetic = 0xc1a55001;
   fleet_board a, b;
   a.worker = "a";
   a.models = {chat};
+  chat.arithmetic = 0;
   b.worker = "bee";
   b.state = core::fleet::worker_state::draining;
   chat.rate = 0;
@@ -32,9 +34,9 @@ net::seen_boards two_workers() {
 
 TEST_CASE("fleet: the table has a line a model of each worker, in columns") {
   CHECK(net::fleet_table(two_workers()) ==
-        "worker  model  device  context  jobs  prompts  tok/s  state\n"
-        "a       chat   cuda:0  8192     3/64  120      1234   ready\n"
-        "bee     chat   cuda:0  8192     0/64  120      -      draining\n");
+        "worker  model  device  class             context  jobs  prompts  tok/s  state\n"
+        "a       chat   cuda:0  00000000c1a55001  8192     3/64  120      1234   ready\n"
+        "bee     chat   cuda:0  -                 8192     0/64  120      -      draining\n");
 }
 
 TEST_CASE("fleet: a worker without models, a closed model and nobody at all are shown") {
@@ -45,6 +47,18 @@ TEST_CASE("fleet: a worker without models, a closed model and nobody at all are 
   const auto text = net::fleet_table(boards);
   CHECK(text.find("a       -      -") != std::string::npos);
   CHECK(text.find("the model is being unloaded\n") != std::string::npos);
+}
+
+TEST_CASE("fleet: workers with different files of a model are named below the table") {
+  auto boards = two_workers();
+  boards["a"].models[0].files = std::string(64, 'a');
+  CHECK(net::fleet_table(boards).find("different files") == std::string::npos);  // the other one gives none
+  boards["bee"].models[0].files = boards["a"].models[0].files;
+  CHECK(net::fleet_table(boards).find("different files") == std::string::npos);
+  boards["bee"].models[0].files = std::string(64, 'b');
+  CHECK(net::fleet_table(boards).ends_with(
+      "chat: its workers have different files, and a gateway uses those of one digest: aaaaaaaaaaaa (a) "
+      "bbbbbbbbbbbb (bee)\n"));
 }
 
 TEST_CASE("fleet: what a worker says moves no cursor") {

@@ -142,6 +142,17 @@ TEST_CASE("the models of a cell are listed by name, each with its workers") {
   CHECK(cell_models_body({}) == R"({"models":[],"workers":[]})");
 }
 
+TEST_CASE("the engines of a cell's models have their class, where it is known") {
+  auto all = cell;
+  for (const std::uint64_t arithmetic : {0xfeedu, 0u})
+    all[0].board.models.push_back({.name = "chat", .arithmetic = arithmetic});
+  const auto body = boost::json::parse(cell_models_body(all)).as_object();
+  const auto& engines = body.at("models").at(0).at("workers").at(0).at("engines").as_array();
+  REQUIRE(engines.size() == 2);
+  CHECK(engines[0].at("class") == "000000000000feed");
+  CHECK(!engines[1].as_object().contains("class"));
+}
+
 TEST_CASE("a gateway's admin routes show its workers and give them orders, for an admin's key alone") {
   tests::server_options o;
   o.net.api_keys = *net::parse_api_keys("root admin\nfew models=chat\n", "F");

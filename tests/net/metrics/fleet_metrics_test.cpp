@@ -51,7 +51,10 @@ std::shared_ptr<actors::fleet::fleet_figures> a_fleet() {
                  .known = 9,
                  .found = 10,
                  .jobs = 8,
-                 .waiting = 16};
+                 .waiting = 16,
+                 .between_classes = 17,
+                 .fetched = 18,
+                 .fetch_failures = 19};
   return now;
 }
 
@@ -83,6 +86,9 @@ TEST_CASE("a gateway's metrics: workers by state, engines, and what became of jo
                                                    {"weir_fleet_loads_total", 14},
                                                    {"weir_fleet_loads_refused_total", 15},
                                                    {"weir_fleet_waiting", 16},
+                                                   {"weir_fleet_moves_between_classes_total", 17},
+                                                   {"weir_fleet_models_fetched_total", 18},
+                                                   {"weir_fleet_fetch_failures_total", 19},
                                                    {"weir_fleet_frames_total", 1},
                                                    {"weir_fleet_frames_again_total", 2},
                                                    {"weir_fleet_frames_void_total", 3},
