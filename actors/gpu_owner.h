@@ -74,6 +74,7 @@ class gpu_owner final : public host {
   void close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) override;
   void sleep(engine_id engine, executor ex, napped done) override;
   void wake(engine_id engine, executor ex, napped done) override;
+  void resize(engine_id engine, std::uint32_t pages, executor ex, napped done) override;
   void set_share(engine_id engine, double weight) override;
   const board& published() const noexcept override { return *board_; }
 

@@ -25,6 +25,9 @@ struct model_spec {
   // Of its page pool, as a plan granted them (memory_plan.h); nullopt: --kv-tokens, or what is free once all
   // else is there.
   std::optional<std::uint32_t> pages = {};
+  // Its page pool may grow to so many pages, as far as the device has memory for them; nullopt: it keeps its
+  // size.
+  std::optional<std::uint64_t> most_pages = {};
   // Most tokens of a sequence that it serves; 0: all that it has; nullopt: as owner_options says.
   std::optional<std::uint32_t> context = {};
   // Its weight among the models of a device (core/schedule/shares.h); nullopt: 1.
@@ -72,6 +75,14 @@ class host {
   using napped = std::function<void(core::result<>)>;
   virtual void sleep(engine_id engine, executor ex, napped done) = 0;
   virtual void wake(engine_id engine, executor ex, napped done) = 0;
+
+  // Changes the number of pages of an engine's pool while it works (core::engine). `done` gets the result,
+  // posted to `ex`. After an error the pool is as before:
+  //   not_supported: it keeps its size; does_not_fit: memory is short
+  //   busy: more pages are in use, or were for let_go_within; or another change is under way
+  //   unavailable: the host has no such engine that is awake, or its device is down
+  //   internal: the device has failed
+  virtual void resize(engine_id engine, std::uint32_t pages, executor ex, napped done) = 0;
 
   // Sets the weight of an engine among those of the host, from its next step on; no effect where the host has
   // no such engine. REQUIRES: core::is_weight(weight)

@@ -45,6 +45,14 @@ void loader::nap(std::unique_ptr<core::engine> e,
   });
 }
 
+void loader::set_pages(std::shared_ptr<pool_change_word> change, std::function<void(core::result<>)> done) {
+  boost::asio::post(where_, [change = std::move(change), done = std::move(done), seen = around_.seen] {
+    core::result<> result = core::make_error(core::errc::internal, "the pool of pages was not changed");
+    core::contained(*seen, "the pool of a model", [&] { result = change->carry_out(); });
+    done(std::move(result));
+  });
+}
+
 void loader::destroy(std::unique_ptr<core::engine> e, std::function<void()> done) {
   // The post below may be tried several times, so a shared pointer holds the engine.
   const auto last = std::make_shared<std::unique_ptr<core::engine>>(std::move(e));

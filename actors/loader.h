@@ -16,6 +16,7 @@
 #include <string>
 
 #include "actors/open_model.h"
+#include "actors/pool_change_word.h"
 #include "actors/runtime/exclusive_thread.h"
 #include "actors/timekeeper.h"
 #include "core/incidents.h"
@@ -46,6 +47,8 @@ class loader {
   using napped = std::function<void(std::unique_ptr<core::engine>, core::result<>)>;
   void sleep(std::unique_ptr<core::engine> e, napped done);
   void wake(std::unique_ptr<core::engine> e, napped done);
+  // Changes the pool of an engine that works. An exception is a failure of the device.
+  void set_pages(std::shared_ptr<pool_change_word> change, std::function<void(core::result<>)> done);
   // Destroys an engine that no job uses any more, and calls `done` once its memory is free.
   void destroy(std::unique_ptr<core::engine> e, std::function<void()> done);
 

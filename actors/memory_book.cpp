@@ -3,10 +3,29 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/cache/page.h"
 #include "core/memory/plan_text.h"
 #include "core/size_text.h"
 
 namespace weir::actors {
+namespace {
+
+// Whether all fit, and each auto pool has its floor.
+bool is_enough(const core::memory_plan& p) {
+  return p.fits() &&
+         std::ranges::all_of(p.models, [](const core::planned_model& m) { return m.pages >= m.floor; });
+}
+
+std::vector<pool_change> gives_of(const core::memory_plan& p) {
+  std::vector<pool_change> out;
+  for (const auto& d : p.devices)
+    for (std::size_t i = 0; i < d.left_with.size(); ++i)
+      if (const auto& pool = d.pools[i]; d.left_with[i] < pool.pages)
+        out.push_back({d.name, pool.model, pool.grant, pool.pages, d.left_with[i]});
+  return out;
+}
+
+}  // namespace
 
 memory_book::memory_book(owner_options o, std::vector<std::string> hosts,
                          std::vector<planned_device> measured, std::uint64_t sleep_bytes)
@@ -49,6 +68,16 @@ std::uint64_t memory_book::taken_without(const core::ledger& l, const std::set<s
   return sum;
 }
 
+std::vector<core::giving_pool> memory_book::pools_without(const core::ledger& l,
+                                                          const std::set<std::string>& leaving,
+                                                          const std::set<std::string>& sleeping) {
+  std::vector<core::giving_pool> out;
+  for (const auto& [id, e] : l.entries())
+    if (e.pool && !e.asleep && !leaving.contains(e.model) && !sleeping.contains(e.model))
+      out.push_back({*e.pool, e.model, id});
+  return out;
+}
+
 core::result<core::memory_plan> memory_book::plan_of(std::span<const load_step> loads,
                                                      const std::set<std::string>& leaving,
                                                      const std::set<std::string>& sleeping) {
@@ -61,7 +90,19 @@ core::result<core::memory_plan> memory_book::plan_of(std::span<const load_step> 
       if (at == ledgers_.end()) continue;
       static_cast<core::device_share&>(d) = at->second.device();
       d.loaded = taken_without(at->second, leaving, sleeping);
+      if (d.kind != core::memory_kind::host) d.pools = pools_without(at->second, leaving, sleeping);
     }
+  }
+  auto calm = plan_memory(loads, options_, *devices);
+  const bool on_host = std::ranges::any_of(
+      *devices, [](const planned_device& d) { return d.kind == core::memory_kind::host; });
+  if (!calm || !on_host || is_enough(*calm)) return calm;
+  // On the host a pool has a part of what is free: others give way only where newcomers lack their floors.
+  {
+    const std::lock_guard hold(lock_);
+    for (auto& d : *devices)
+      if (const auto at = ledgers_.find(d.name); at != ledgers_.end())
+        d.pools = pools_without(at->second, leaving, sleeping);
   }
   return plan_memory(loads, options_, *devices);
 }
@@ -85,6 +126,8 @@ memory_book::promises memory_book::book(std::span<const load_step> loads) {
     return order_error{core::make_error(core::errc::does_not_fit, "{}", core::shortage_text(*p)),
                        core::plan_json(*p)};
   booking out;
+  out.gives = gives_of(*p);
+  if (!out.gives.empty()) return out;
   for (const auto& m : p->models)
     if (std::ranges::find(out.order, m.name) == out.order.end()) out.order.push_back(m.name);
   std::vector<const core::planned_model*> by_load(loads.size());  // as the places of a model come
@@ -98,8 +141,9 @@ memory_book::promises memory_book::book(std::span<const load_step> loads) {
       for (auto& [name, made] : out.of) take_back(made);
       return order_error{id.error(), core::plan_json(*p)};
     }
-    promise.parts.push_back({ledger.device().name, *id, m->lines});
-    if (is_alone(*p, *m) || m->lines.pages == 0) continue;
+    promise.parts.push_back({ledger.device().name, *id, m->lines, m->floor, m->useful});
+    const bool measured = p->devices[m->device].name != "sim";  // whose free memory is known by its account
+    if ((is_alone(*p, *m) && measured) || m->lines.pages == 0) continue;
     const auto pages = static_cast<std::uint32_t>(m->pages);
     promise.pages = std::min(promise.pages.value_or(pages), pages);
   }
@@ -118,7 +162,8 @@ void memory_book::release(memory_promise& p) {
   take_back(p);
 }
 
-std::string memory_book::settle(memory_promise& p, std::size_t place, const memory_use& measured) {
+std::string memory_book::settle(memory_promise& p, std::size_t place, const model_place& at) {
+  const memory_use& measured = at.memory;
   const std::lock_guard hold(lock_);
   const auto& part = p.parts.at(place);
   auto& ledger = ledgers_.at(part.device);
@@ -127,6 +172,16 @@ std::string memory_book::settle(memory_promise& p, std::size_t place, const memo
   lines.workspaces = measured.workspaces;
   lines.runtime = measured.runtime;
   lines.pages = measured.pages;
+  if (part.useful > 0 && at.page_bytes > 0) {
+    core::auto_pool pool;
+    pool.page_bytes = at.page_bytes;
+    pool.pages = at.pages;
+    pool.floor =
+        std::min<std::uint64_t>(at.pages, std::max<std::uint64_t>(part.floor, core::pages_for(at.context)));
+    pool.most = std::max<std::uint64_t>(at.pages, std::min<std::uint64_t>(part.useful, at.most_pages));
+    pool.step = at.page_step;
+    ledger.set_pool(part.id, pool);
+  }
   // Free memory is compared with the account only once every promised model is there. The host's memory is
   // not compared: other processes use it, too.
   const bool last = std::ranges::all_of(
@@ -136,6 +191,76 @@ std::string memory_book::settle(memory_promise& p, std::size_t place, const memo
   if (!off) return {};
   return fmt::format("{} has {} free, and its account says {}; the account follows the measurement",
                      part.device, core::size_text(off->measured_free), core::size_text(off->predicted_free));
+}
+
+void memory_book::note_used(const memory_promise& p, std::size_t place, std::uint64_t pages) {
+  const std::lock_guard hold(lock_);
+  const auto& part = p.parts.at(place);
+  ledgers_.at(part.device).note_used(part.id, pages);
+}
+
+core::result<void> memory_book::resize(const pool_change& c, std::uint64_t pages) {
+  const std::lock_guard hold(lock_);
+  auto& ledger = ledgers_.at(c.device);
+  const auto at = ledger.entries().find(c.grant);
+  if (at == ledger.entries().end() || !at->second.pool || at->second.asleep)
+    return core::make_error(core::errc::does_not_fit, "{} is not loaded any more", c.model);
+  return ledger.resize(c.grant, pages);
+}
+
+std::map<std::string, std::uint64_t> memory_book::needs_of_wake(const memory_promise& p) const {
+  std::map<std::string, std::uint64_t> needs;
+  for (const auto& part : p.parts) {
+    const auto& l = ledgers_.at(part.device);
+    const auto at = l.entries().find(part.id);
+    if (at == l.entries().end() || !at->second.asleep) continue;
+    auto& sum = needs[part.device];
+    sum = core::sum_of(sum, l.freed_by_sleep(at->second));
+  }
+  return needs;
+}
+
+core::result<std::vector<pool_change>> memory_book::gives_for_wake(const memory_promise& p) const {
+  const std::lock_guard hold(lock_);
+  std::vector<pool_change> out;
+  for (const auto& [device, bytes] : needs_of_wake(p)) {
+    const auto& l = ledgers_.at(device);
+    const auto free = l.free();
+    if (bytes <= free) continue;
+    const auto pools = pools_without(l, {}, {});
+    const std::vector<core::auto_pool> all(pools.begin(), pools.end());
+    const auto left_with = core::give_way(all, bytes - free);
+    if (!left_with)
+      return core::make_error(core::errc::does_not_fit,
+                              "{} lacks {} bytes for the weights and pages of a wake", device, bytes - free);
+    for (std::size_t i = 0; i < pools.size(); ++i)
+      if ((*left_with)[i] < pools[i].pages)
+        out.push_back({device, pools[i].model, pools[i].grant, pools[i].pages, (*left_with)[i]});
+  }
+  return out;
+}
+
+std::optional<pool_change> memory_book::next_growth(const std::set<pool_key>& barred) const {
+  constexpr std::uint64_t piece = std::uint64_t{1} << 30;
+  const std::lock_guard hold(lock_);
+  for (const auto& [device, l] : ledgers_) {
+    if (l.device().total == 0) continue;
+    auto pools = pools_without(l, {}, {});
+    auto free = l.free();
+    if (core::weights_stay(device)) {  // the host's own memory: a quarter of it is for pages
+      std::uint64_t pages = 0;
+      for (const auto& p : pools) pages = core::sum_of(pages, p.pages * p.page_bytes);
+      const auto part = core::sum_of(free, pages) / 4;
+      free = part - std::min(part, pages);
+    }
+    std::erase_if(pools, [&](const core::giving_pool& p) { return barred.contains({device, p.grant}); });
+    const std::vector<core::auto_pool> all(pools.begin(), pools.end());
+    if (const auto next = core::next_to_grow(all, free, piece)) {
+      const auto& p = pools[next->pool];
+      return pool_change{device, p.model, p.grant, p.pages, next->pages};
+    }
+  }
+  return std::nullopt;
 }
 
 std::uint64_t memory_book::taken_by(std::string_view model, std::string_view device) const {
@@ -208,21 +333,15 @@ std::optional<memory_book::shortage> memory_book::lacks_to_wake(const memory_pro
                                                                 const std::set<std::string>& leaving,
                                                                 const std::set<std::string>& sleeping) const {
   const std::lock_guard hold(lock_);
-  std::map<std::string, std::uint64_t> needs;  // by device
-  for (const auto& part : p.parts) {
-    const auto& l = ledgers_.at(part.device);
-    const auto at = l.entries().find(part.id);
-    if (at == l.entries().end() || !at->second.asleep) continue;
-    auto& sum = needs[part.device];
-    sum = core::sum_of(sum, l.freed_by_sleep(at->second));
-  }
-  for (const auto& [device, bytes] : needs) {
+  for (const auto& [device, bytes] : needs_of_wake(p)) {
     const auto& l = ledgers_.at(device);
     const auto& d = l.device();
     if (d.total == 0) continue;
     const auto fixed = core::sum_of(core::sum_of(d.outside, d.context), d.reserve);
     const auto taken = core::sum_of(fixed, taken_without(l, leaving, sleeping));
-    const auto free = d.total - std::min(d.total, taken);
+    auto free = d.total - std::min(d.total, taken);
+    for (const auto& pool : pools_without(l, leaving, sleeping))
+      free = core::sum_of(free, core::most_given(pool));
     if (bytes > free)
       return shortage{
           device, bytes - free,

@@ -69,7 +69,10 @@ core::result<planned_device> measure_device(const std::string& device, const own
     d.reserve = o.reserve_bytes;
     measure_cuda(d, **open);
     if (!(*open)->do_give_back)
-      d.notes.push_back(fmt::format("{} has no virtual memory management: its models cannot sleep", d.name));
+      d.notes.push_back(
+          fmt::format("{} has no virtual memory management: its models cannot sleep, and their pools "
+                      "keep their size: they give no way to newcomers",
+                      d.name));
   }
   return d;
 }
@@ -101,7 +104,9 @@ core::result<core::model_needs> needs_of(const model_spec& spec, const owner_opt
     const auto sim = sim_shape(spec, o);
     if (!sim) return sim.error();
     out.lines.weights = sim->weight_bytes;
-    out.pool = pool_of(spec, o, sim->context, {});
+    std::vector<core::page_group> groups;
+    if (sim->page_kb > 0) groups.push_back({std::uint64_t{sim->page_kb} << 10, 0, 1});
+    out.pool = pool_of(spec, o, sim->context, std::move(groups));
     return out;
   }
   const auto found = summary_of(spec, o, *on.sizes);
@@ -110,6 +115,7 @@ core::result<core::model_needs> needs_of(const model_spec& spec, const owner_opt
   out.lines.workspaces = found->workspaces;
   out.lines.runtime = found->runtime;
   out.pool = pool_of(spec, o, found->config.context, {{found->page_bytes, 0, found->config.layers()}});
+  out.pool.steps = found->pool;
   return out;
 }
 

@@ -89,6 +89,24 @@ struct nap_ended {
       : engine(e), what(w), held(std::move(h)), result(std::move(r)), answer(std::move(a)) {}
 };
 
+// Changes the number of pages of an engine's pool, and answers as host::resize() says.
+struct resize_engine {
+  using result = core::result<>;
+  engine_id engine;
+  std::uint32_t pages;
+  reply<result> answer;
+  resize_engine(engine_id e, std::uint32_t p, reply<result> a) : engine(e), pages(p), answer(std::move(a)) {}
+};
+
+// The loader is done with the change of a pool.
+struct pages_set {
+  engine_id engine;
+  std::shared_ptr<pool_change_word> change;
+  core::result<> result;
+  pages_set(engine_id e, std::shared_ptr<pool_change_word> c, core::result<> r)
+      : engine(e), change(std::move(c)), result(std::move(r)) {}
+};
+
 // Sets the weight of an engine among those of the device.
 struct set_share {
   engine_id engine;
@@ -100,6 +118,6 @@ struct set_share {
 struct time_came {};
 
 using owner_msg = std::variant<submit_job, cancel_job, pause_job, load_model, load_ended, close_engine,
-                               nap_engine, nap_ended, set_share, time_came>;
+                               nap_engine, nap_ended, resize_engine, pages_set, set_share, time_came>;
 
 }  // namespace weir::actors

@@ -46,6 +46,8 @@ void model_demand::begin_demand(const self_type& self) {
 bool model_demand::heard(order& o) {
   if (auto* w = std::get_if<wished>(&o.what)) {
     line_.take(std::move(w->what));
+  } else if (const auto* g = std::get_if<grown>(&o.what)) {
+    end_growth(*g);
   } else if (const auto* end = std::get_if<registry_messages::end_wishes>(&o.what)) {
     line_.refuse_all(end->why);
   } else if (!std::holds_alternative<look_round>(o.what)) {
@@ -102,10 +104,12 @@ asio::awaitable<void> model_demand::serve(self_type& self) {
     if (!w) break;
     const std::string name = w->model;
     tried.insert(name);
-    if (auto* e = find(name))
+    if (auto* e = find(name)) {
+      co_await growth_over(self);
       co_await try_load(self, *e);
-    else
+    } else {
       line_.refuse(name, core::make_error(errc::model_not_found, "no model is called '{}' any more", name));
+    }
     if (self.stopping()) co_return;
     tidy();
     let_in();
@@ -114,7 +118,9 @@ asio::awaitable<void> model_demand::serve(self_type& self) {
   let_in();
   std::erase_if(looked_up_, [this](const auto& l) { return !line_.wants(l.first); });
   co_await settle_idle(self);
-  if (!self.stopping()) set_clock();
+  if (self.stopping()) co_return;
+  set_clock();
+  if (line_.empty()) begin_growth(self);
 }
 
 asio::awaitable<void> model_demand::try_load(self_type& self, entry& e) {
@@ -322,6 +328,8 @@ asio::awaitable<void> model_demand::settle_idle(self_type& self) {
       continue;
     }
     busy_since_ = p_.time.now();
+    co_await growth_over(self);
+    if (self.stopping()) co_return;
     closed_for_.erase(e.spec.name);
     const auto rested = p_.time.now() - last_use(e);
     const auto unload = e.spec.idle_unload && rested >= std::max(*e.spec.idle_unload, e.use->stay());

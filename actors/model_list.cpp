@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "core/cache/page.h"
 #include "core/insist.h"
 #include "core/shortened.h"
 
@@ -60,6 +61,19 @@ const char* name(model_state s) noexcept {
 }
 
 const char* name(sleep_level l) noexcept { return l == sleep_level::host ? "host" : "disk"; }
+
+memory_use known_model::use_of(std::size_t place) const {
+  const auto& p = *texts()->places[place];
+  if (!served) return asleep_part(p.memory, p.device);
+  auto use = p.memory;
+  if (place < pool_pages.size()) use.pages = pool_pages[place] * p.page_bytes;
+  return use;
+}
+
+std::uint64_t known_model::kv_tokens_of(std::size_t place) const {
+  return place < pool_pages.size() ? pool_pages[place] * core::page_tokens
+                                   : texts()->places[place]->kv_tokens;
+}
 
 void model_list::publish(snapshot next) {
   const std::lock_guard hold(lock_);

@@ -59,9 +59,15 @@ struct known_model {
   std::uint64_t sleeps = 0, wakes = 0, nap_failures = 0;  // that ended well; of either that failed
   std::optional<core::duration> last_wake;  // at level host: how long the last one took that ended well
   std::uint64_t asleep_bytes = 0;           // of host memory, held for its sleep
+  std::vector<std::uint64_t> pool_pages;    // of each place that was loaded, also while it sleeps
+  // Times that a pool of it gave way and grew, and the pages of all of them together.
+  std::uint64_t gave_way = 0, grew = 0, pages_given = 0, pages_taken = 0;
   std::shared_ptr<model_use> use = std::make_shared<model_use>();  // never null
   // What checks and tokenizes requests: also while it sleeps. Null: it was not loaded.
   const std::shared_ptr<const served_model>& texts() const noexcept { return served ? served : sleeper; }
+  // What one of its places takes of its device now. REQUIRES: texts() has the place
+  memory_use use_of(std::size_t place) const;
+  std::uint64_t kv_tokens_of(std::size_t place) const;
   std::vector<std::string> was_on;        // the devices of the places that it had last
   core::time_point began{}, failed_at{};  // when its jobs were last let in; when its last load failed
 };

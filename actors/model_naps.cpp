@@ -180,13 +180,13 @@ asio::awaitable<void> model_naps::drop_to_disk(self_type& self, entry& e) {
 }
 
 asio::awaitable<std::optional<core::error>> model_naps::wake_up(self_type& self, entry& e) {
-  const auto room = p_.memory.wake(e.memory);
-  if (!room) {
+  const auto lacks = co_await take_for_wake(self, e);
+  if (lacks) {
     e.state = model_state::asleep;
-    e.reason = room.error().message;
+    e.reason = lacks->message;
     e.failed_at = p_.time.now();
     publish();
-    co_return room.error();
+    co_return lacks;
   }
   what_ = e.spec.name + " is being woken";
   const auto began = p_.time.now();
@@ -203,6 +203,7 @@ asio::awaitable<std::optional<core::error>> model_naps::wake_up(self_type& self,
   }
   if (self.stopping()) co_return ended_early();
   if (!wrong) {
+    given_.clear();
     e.napping = false;
     e.served = std::move(e.sleeper);
     e.sleeper = nullptr;
@@ -220,9 +221,11 @@ asio::awaitable<std::optional<core::error>> model_naps::wake_up(self_type& self,
   if (!whole) {
     wrong->code = errc::internal;
     co_await break_down(self, e, *wrong);
+    co_await take_back(self);
     co_return wrong;
   }
   p_.memory.sleep(e.memory);
+  co_await take_back(self);
   e.state = model_state::asleep;
   e.reason = wrong->message;
   e.failed_at = p_.time.now();

@@ -50,7 +50,11 @@ struct model_place {
   // Most tokens of a sequence: the smallest of the model's context, --context, --max-seq-len and the page
   // pool.
   std::uint32_t context = 0;
-  std::uint64_t kv_tokens = 0;                   // that its page pool holds
+  std::uint64_t kv_tokens = 0;  // that its page pool held when it was loaded
+  // That pool, whose size may change: its pages when it was loaded, those for which there are addresses, the
+  // steps in which they come and go (0: never), and the bytes of each.
+  std::uint32_t pages = 0, most_pages = 0, page_step = 0;
+  std::uint64_t page_bytes = 0;
   std::unique_ptr<admission_control> admission;  // never null
   std::shared_ptr<engine_port> port;             // never null once it is served
   // What is known of its prefix cache; null where places are not chosen by prefixes.

@@ -20,6 +20,13 @@ using core::errc;
 constexpr std::size_t waiting_orders = 64;  // more are refused
 constexpr std::size_t most_names = 2000;    // of models that are known
 
+// A message that no step waits for: orders, and what requests ask.
+bool is_order(const order& o) {
+  return !std::holds_alternative<grown>(o.what) && !std::holds_alternative<look_round>(o.what) &&
+         !std::holds_alternative<wished>(o.what) &&
+         !std::holds_alternative<registry_messages::end_wishes>(o.what);
+}
+
 }  // namespace
 
 class model_registry::mind : public model_demand {
@@ -36,6 +43,10 @@ class model_registry::mind : public model_demand {
 
   asio::awaitable<void> carry_out(self_type& self, order& o) {
     busy_since_ = p_.time.now();
+    if (is_order(o)) {
+      co_await growth_over(self);
+      barred_.clear();
+    }
     if (auto* s = std::get_if<registry_messages::start>(&o.what)) co_await run(self, *s);
     if (auto* l = std::get_if<asked<load_order>>(&o.what)) co_await run(self, *l);
     if (auto* u = std::get_if<asked<unload_order>>(&o.what)) co_await run(self, *u);
@@ -233,6 +244,7 @@ class model_registry::mind : public model_demand {
     if (!e) co_return answer(a.ex, a.to.begun, fault_of(e.error()));
     what_ = a.what.name + " is being woken";
     if ((*e)->level == sleep_level::disk) co_return co_await load_sleeper(self, a, **e);
+    note_used();
     if (const auto room = room_to_wake(**e); !room)
       co_return answer(a.ex, a.to.begun, fault_of(room.error()));
     (*e)->state = model_state::loading;

@@ -55,6 +55,8 @@ void model_steps::refuse(order& o, const core::error& why) {
 }
 
 void model_steps::give_up_steps(const executor& ex) {
+  given_.clear();
+  growing_.reset();
   for (auto& e : known_) {
     if (e.napping) give_up_nap(e, ex);
     if (e.state == model_state::loading && e.progress) {
@@ -149,7 +151,7 @@ asio::awaitable<bool> model_steps::read(self_type& self, std::function<void()> w
   co_return false;
 }
 
-asio::awaitable<memory_book::promises> model_steps::book(self_type& self, std::vector<load_step> steps) {
+asio::awaitable<memory_book::promises> model_steps::book_now(self_type& self, std::vector<load_step> steps) {
   const auto out = std::make_shared<memory_book::promises>(order_error{});
   core::error wrong;
   std::function<void()> work = [&book = p_.memory, steps = std::move(steps), out] {
@@ -163,6 +165,7 @@ asio::awaitable<memory_book::promises> model_steps::book(self_type& self, std::v
 asio::awaitable<memory_book::planned> model_steps::plan(self_type& self, std::vector<load_step> steps,
                                                         std::set<std::string> leaving,
                                                         std::set<std::string> sleeping) {
+  note_used();
   const auto out = std::make_shared<memory_book::planned>(order_error{});
   core::error wrong;
   std::function<void()> work = [&book = p_.memory, steps = std::move(steps), leaving = std::move(leaving),
@@ -213,11 +216,13 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
   };
   std::shared_ptr<served_model> made;
   e.hosts.clear();
+  e.pool_pages.clear();
   std::optional<core::error> wrong;
   for (const auto i : on) {
     auto spec = e.spec;
     spec.unwanted = {so_far, &so_far->unwanted};
     if (e.memory.pages) spec.pages = e.memory.pages;
+    if (const auto useful = e.memory.parts.at(e.hosts.size()).useful; useful > 0) spec.most_pages = useful;
     auto r = co_await open(self, i, std::move(spec), both);
     if (!r) {
       wrong = std::move(r.error());
@@ -227,15 +232,17 @@ asio::awaitable<std::optional<core::error>> model_steps::bring_up(self_type& sel
       made = std::make_shared<served_model>(**r);
     else
       add_place(*made, **r);
-    settle(e, made->places.back()->memory);
+    settle(e, *made->places.back());
     e.hosts.push_back(i);
   }
   if (wrong) {
     if (made) co_await close_places(self, e, *made);
     p_.memory.release(e.memory);
     e.devices.clear();
+    co_await take_back(self);
     note_failed_load(e, *wrong, *so_far);
   } else {
+    given_.clear();
     note_load(e, p_.time.now() - began);
     if (e.sleeper) ++e.wakes;
     e.sleeper = nullptr;
@@ -275,8 +282,9 @@ void model_steps::note_load(entry& e, core::duration took) {
   load_rate_ = load_rate_ == 0 ? rate : (load_rate_ + rate) / 2;
 }
 
-void model_steps::settle(entry& e, const memory_use& measured) {
-  const auto line = p_.memory.settle(e.memory, e.hosts.size(), measured);
+void model_steps::settle(entry& e, const model_place& place) {
+  e.pool_pages.push_back(place.pages);
+  const auto line = p_.memory.settle(e.memory, e.hosts.size(), place);
   if (!line.empty()) p_.seen->tell("memory", line);
 }
 

@@ -46,6 +46,12 @@ struct closed {
 struct napped {
   core::result<> result;
 };
+struct resized {
+  core::result<> result;
+};
+struct grown {  // the growth of a pool, for which no step waits
+  core::result<> result;
+};
 struct files_read {
   std::optional<core::error> wrong;
 };
@@ -62,8 +68,8 @@ struct look_round {};  // time to see who left, whose time is over, and who rest
 
 struct order {
   std::variant<start, asked<load_order>, asked<unload_order>, asked<swap_order>, asked<terms_order>,
-               asked<sleep_order>, asked<wake_order>, opened, closed, napped, files_read, time_passed, wished,
-               end_wishes, look_round>
+               asked<sleep_order>, asked<wake_order>, opened, closed, napped, resized, grown, files_read,
+               time_passed, wished, end_wishes, look_round>
       what;
   template <class T>
   explicit order(T t) : what(std::move(t)) {}
@@ -131,6 +137,7 @@ class model_steps {
   // Calls `work`, which reads headers of files. False: it was not done, for the reason in `wrong`.
   boost::asio::awaitable<bool> read(self_type& self, std::function<void()> work, core::error& wrong);
   boost::asio::awaitable<memory_book::promises> book(self_type& self, std::vector<load_step> steps);
+  boost::asio::awaitable<memory_book::promises> book_now(self_type& self, std::vector<load_step> steps);
   // A plan as if the models of `leaving` had gone.
   boost::asio::awaitable<memory_book::planned> plan(self_type& self, std::vector<load_step> steps,
                                                     std::set<std::string> leaving,
@@ -138,6 +145,32 @@ class model_steps {
   // Whether the models fit once those of `leaving` have gone; nullopt: they do.
   boost::asio::awaitable<std::optional<order_error>> lacks(self_type& self, std::vector<load_step> steps,
                                                            std::set<std::string> leaving);
+
+  // ---- pools (model_pools.cpp). Pools give way before any model leaves: cached pages cost less than a load.
+
+  // Tells the book how many pages of each pool are in use.
+  void note_used();
+  // Changes one pool, and its account. On an error it is as before.
+  boost::asio::awaitable<core::result<>> change_pool(self_type& self, pool_change c);
+  // Pools give way, one after the other. What they gave is in `given_`. An error ends it.
+  boost::asio::awaitable<std::optional<core::error>> give_way(self_type& self, std::vector<pool_change> all);
+  // Undoes give_way(), backwards: pools have the pages that they had.
+  boost::asio::awaitable<void> take_back(self_type& self);
+  // Takes the memory of a wake in its account; pools give way for it.
+  boost::asio::awaitable<std::optional<core::error>> take_for_wake(self_type& self, entry& e);
+  // Lets the pool that is next grow into what is free, where none is growing; no step waits for that.
+  void begin_growth(self_type& self);
+  void end_growth(const registry_messages::grown& g);
+  // Waits for the end of a growth, before a step that takes memory or lets a model go.
+  boost::asio::awaitable<void> growth_over(self_type& self);
+  // The place that a pool belongs to; its entry is null where it is gone.
+  struct pool_place {
+    entry* who = nullptr;
+    std::size_t place = 0;
+  };
+  pool_place place_of(const pool_change& c);
+  void count_change(const pool_change& c, std::uint64_t pages);
+
   void promise(entry& e, memory_promise m);
   // Loads a model, whose memory was promised, onto hosts, one place after the other. On an error nothing of
   // it is left, and the promise is taken back.
@@ -146,7 +179,7 @@ class model_steps {
                                                               model_progress progress);
   void note_load(entry& e, core::duration took);
   void note_failed_load(entry& e, const core::error& wrong, const load_progress& of);
-  void settle(entry& e, const memory_use& measured);
+  void settle(entry& e, const model_place& place);
   static void add_place(served_model& m, const served_model& more);
   boost::asio::awaitable<void> close_places(self_type& self, entry& e, const served_model& m);
   // Closes the places, and gives back all memory of the model, on its devices and of the host.
@@ -176,6 +209,9 @@ class model_steps {
   std::string what_;                         // the order under way, for people
   std::shared_ptr<load_progress> progress_;  // of the load under way; null: none is
   core::time_point busy_since_{};
+  std::vector<pool_change> given_;  // by pools, for the order under way
+  std::optional<pool_change> growing_;
+  std::set<memory_book::pool_key> barred_;  // pools that could not grow since the last order
   double load_rate_ = 0;  // bytes a second of the last loads; 0: none was measured
 };
 

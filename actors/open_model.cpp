@@ -37,14 +37,32 @@ core::result<std::uint32_t> pages_of(const model_spec& spec, const owner_options
   const auto kind = !free         ? core::memory_kind::unknown
                     : on->on_host ? core::memory_kind::host
                                   : core::memory_kind::device;
-  const auto pages = core::pages_in(pool_of(spec, o, info.context, {{info.page_bytes}}), kind,
-                                    free.value_or(0), o.reserve_bytes);
+  auto needs = pool_of(spec, o, info.context, {{info.page_bytes}});
+  needs.steps = info.pool;
+  const auto pages = core::pages_in(needs, kind, free.value_or(0), o.reserve_bytes);
   if (!pages && spec.pages)
     return core::make_error(errc::does_not_fit,
                             "{}: {} pages were granted, and {} MB are free now, less than these and the "
                             "reserve of {} MB",
                             spec.name, *spec.pages, free.value_or(0) >> 20, o.reserve_bytes >> 20);
   return pages;
+}
+
+// A pool that may grow has whole steps, so that it takes the bytes of its pages alone, and addresses for no
+// more than the device has memory for. One that is too small for that, or cannot grow, has the pages that it
+// got.
+struct chosen_pool {
+  std::uint32_t pages = 0, most = 0;  // most: 0: it does not grow
+};
+chosen_pool pool_that_grows(const model_spec& spec, const core::model_info& info, std::uint32_t pages,
+                            std::uint32_t longest, std::uint64_t device_bytes) {
+  const auto& steps = info.pool;
+  if (!spec.most_pages || steps.step == 0 || info.page_bytes == 0) return {pages};
+  const auto most = steps.rounded(
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(*spec.most_pages, device_bytes / info.page_bytes)));
+  const auto whole = pages - pages % steps.step;
+  if (most <= pages || !steps.change(most) || whole < std::max(steps.step, longest)) return {pages};
+  return {whole, most};
 }
 
 // The number of pages in the host tier, from --kv-host-mb.
@@ -346,13 +364,16 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   if (!pages) return pages.error();
   const auto host = host_pages_of(o, info);
   if (!host) return host.error();
-  if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
+  const auto pool = pool_that_grows(spec, info, *pages, core::pages_for(context), before.total);
+  if (pool.most > 0)
+    if (auto ok = m.weights->reserve_pages(pool.most); !ok) return ok.error();
+  if (auto ok = m.weights->allocate_pages(pool.pages); !ok) return ok.error();
   if (*host > 0)
     if (auto ok = m.weights->allocate_host_pages(*host); !ok) return ok.error();
   if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
 
   m.config.max_batch = o.max_batch;
-  m.config.kv_pages = *pages;
+  m.config.kv_pages = pool.pages;
   m.config.host_pages = *host;
   m.config.max_seq_len = context;
   m.config.keep_jobs = true;  // the owner starts a device that failed again, and their tokens go on
@@ -363,14 +384,18 @@ core::result<std::unique_ptr<ready_model>> open_model(const model_spec& spec, co
   place.device = o.device;
   place.memory.weights = info.weight_bytes;
   place.sleep_bytes = m.weights->sleep_bytes();
-  place.kv_tokens = std::uint64_t{*pages} * core::page_tokens;
-  place.memory.pages = *pages * info.page_bytes;
+  place.kv_tokens = std::uint64_t{pool.pages} * core::page_tokens;
+  place.memory.pages = pool.pages * info.page_bytes;
+  place.pages = pool.pages;
+  place.most_pages = static_cast<std::uint32_t>(std::max(0, m.weights->most_pages()));
+  place.page_step = static_cast<std::uint32_t>(std::max(0, m.weights->page_step()));
+  place.page_bytes = info.page_bytes;
   place.memory.kv_type = info.kv_type;
   place.memory.host_pages = *host * info.page_bytes;
   place.memory.workspaces = m.weights->activation_bytes();
   if (backend && backend->memory) place.memory.reconcile(before, memory());
-  place.context =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
+  place.context = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(context, std::uint64_t{pool.pages} * core::page_tokens));
   place.admission = std::make_unique<admission_control>(o.max_batch, o);
 
   auto& served = *m.served;

@@ -385,15 +385,14 @@ std::vector<model_figures> service::figures() const {
     model_figures f;
     f.name = m->name;
     f.engine += known.past;
-    for (const auto& place : m->places) {
+    for (std::size_t i = 0; i < m->places.size(); ++i) {
+      const auto& place = m->places[i];
       for (const auto& p : shown) {
         const engine_picture e = p->of(place->engine);
         f.engine += e.counts;
         f.measures += e.measures;
       }
-      if (!place->far || known.far)
-        add_to(f.memory, place->device,
-               known.served ? place->memory : asleep_part(place->memory, place->device));
+      if (!place->far || known.far) add_to(f.memory, place->device, known.use_of(i));
     }
     f.ended = m->ended->look();
     f.predicted_wait =
@@ -412,9 +411,9 @@ std::vector<device_memory> service::devices() const {
   const auto all = p_->list.look();
   for (const auto& m : all->known) {
     if (!m.texts()) continue;
-    for (const auto& place : m.texts()->places)
-      if (!place->far || m.far)
-        add_to(out, place->device, m.served ? place->memory : asleep_part(place->memory, place->device));
+    for (std::size_t i = 0; i < m.texts()->places.size(); ++i)
+      if (const auto& place = *m.texts()->places[i]; !place.far || m.far)
+        add_to(out, place.device, m.use_of(i));
   }
   return out;
 }

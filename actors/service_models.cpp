@@ -23,9 +23,9 @@ void add_bytes(model_bytes& to, const memory_use& use) {
 // What a model that sleeps, or is being woken, has of its devices.
 void add_sleeper(model_status& s, const known_model& m) {
   s.context = m.sleeper->context;
-  for (const auto& place : m.sleeper->places) {
-    add_bytes(s.bytes, asleep_part(place->memory, place->device));
-    s.kv_tokens += place->kv_tokens;
+  for (std::size_t i = 0; i < m.sleeper->places.size(); ++i) {
+    add_bytes(s.bytes, m.use_of(i));
+    s.kv_tokens += m.kv_tokens_of(i);
   }
 }
 
@@ -46,6 +46,10 @@ model_status service::parts::status_of(const known_model& m) const {
   s.wakes = m.wakes;
   s.nap_failures = m.nap_failures;
   s.bytes.asleep = m.asleep_bytes;
+  s.gave_way = m.gave_way;
+  s.grew = m.grew;
+  s.pages_given = m.pages_given;
+  s.pages_taken = m.pages_taken;
   if (m.last_wake) s.last_wake_s = std::chrono::duration<double>(*m.last_wake).count();
   if (m.last_load) s.last_load_s = std::chrono::duration<double>(*m.last_load).count();
   if (m.state == model_state::loading && m.progress) {
@@ -65,8 +69,8 @@ model_status service::parts::status_of(const known_model& m) const {
   s.context = m.served->context;
   for (std::size_t i = 0; i < m.hosts.size(); ++i) {
     const model_place& place = *m.served->places[i];
-    add_bytes(s.bytes, place.memory);
-    s.kv_tokens += place.kv_tokens;
+    add_bytes(s.bytes, m.use_of(i));
+    s.kv_tokens += m.kv_tokens_of(i);
     const auto jobs = place.admission->unfinished();
     const auto counts = hosts[m.hosts[i]]->published().look()->of(place.engine).counts;
     const auto running = std::min(jobs, counts.prefilling + counts.decoding);

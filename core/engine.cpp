@@ -44,7 +44,7 @@ engine::state::state(std::unique_ptr<model> m, token_table t, engine_config c, c
       time(clk),
       helpers(std::move(h)),
       tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
-      pool(c.kv_pages, tier.get()),
+      pool(c.kv_pages, tier.get(), static_cast<std::uint32_t>(device->most_pages())),
       plan(c.max_batch,
            {.rows = c.prefill_rows,
             .while_decoding = c.step_target,
@@ -227,6 +227,7 @@ std::optional<in_flight> engine::state::launch(const batch& work) {
     fail_all(done.error());
     return {};
   }
+  ++launches;
   return step;
 }
 

@@ -133,6 +133,8 @@ struct engine_totals {
   std::uint64_t went_back = 0;      // times that a sequence went back from a banned string
   std::uint64_t taken_back = 0;     // of `tokens`: taken back by that
   std::uint64_t forced_tokens = 0;  // of `tokens`: not drawn, because a constraint allowed nothing else
+  std::uint64_t moved_pages = 0;    // used pages that were moved because the pool gave way
+  std::uint64_t left_pages = 0;     // cached pages that left because of it
   std::uint64_t device_us = 0;      // sum of step_report::device_time, in us
   // Jobs that ended by stop, length, repetition or timeout, by what they kept of engine_config::slo: its
   // ttft, its tpot, or both (slo_met). A job without a token kept neither, and one with job::spoken is left
@@ -170,6 +172,8 @@ struct engine_counts : engine_totals {
     visit("pages", "free", &c::pages_free);
     visit("pages", "cached", &c::pages_cached);
     visit("pages", "used", &c::pages_used);
+    visit("pages", "moved", &c::moved_pages);
+    visit("pages", "left", &c::left_pages);
     visit("host_pages", "total", &c::host_total);
     visit("host_pages", "used", &c::host_used);
     visit("host_pages", "restored", &c::restored);
@@ -316,6 +320,27 @@ class engine {
   result<void> sleep(const std::atomic<bool>* others_busy = nullptr);
   // Prompts find what the host tier has from then on. Errors: as model::wake(). REQUIRES: it sleeps
   result<void> wake(const std::atomic<bool>* others_busy = nullptr);
+
+  // The pool of pages gives way and grows (model::set_pages), without an effect on any token. The owner's
+  // thread, between steps.
+  //
+  // Lets go of the pages `pages` and above, so that model::set_pages(pages) may be called: nobody takes them
+  // from now on. Used ones are moved below by copies on the device, for which the call waits; cached ones
+  // leave, to the host tier where there is one, at most `most_saved_at_once` bytes a call. Returns true when
+  // no step under way uses a page above; false: to be called again after the next step, or at once where no
+  // step is under way. Errors, with the numbers: busy where more than `pages` pages are used; does_not_fit
+  // where the longest sequence needs more, or there never were so many; fault(). Nothing has changed then,
+  // but what an earlier call let go of is taken back.
+  result<bool> let_go_of_pages(std::int32_t pages);
+  static constexpr std::uint64_t most_saved_at_once = 256u << 20;
+  // set_pages() has taken memory for so many: the pool may use them. Called after set_pages() failed with the
+  // old count, it takes back what let_go_of_pages() let go. REQUIRES: the model has memory for them.
+  void use_pages(std::int32_t pages);
+  // Those of the model (core/model/model.h), on the threads that it says.
+  std::int32_t pages() const noexcept;
+  std::int32_t most_pages() const noexcept;
+  std::int32_t page_step() const noexcept;
+  result<void> set_pages(std::int32_t pages);
 
   // Why the device failed. Once set it stays set: all jobs of that moment end with it, unless they are kept,
   // and so does every job that is submitted later. Only a new engine helps.

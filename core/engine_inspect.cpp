@@ -82,7 +82,7 @@ std::uint64_t engine::landmark_changes() const noexcept { return s_->pool.names(
 
 std::string engine::check_integrity() const {
   const page_pool& pool = s_->pool;
-  std::vector<std::uint32_t> references(pool.total(), 0);
+  std::vector<std::uint32_t> references(pool.capacity(), 0);
   std::string wrong;
   for (const auto& s : s_->plan.running()) {
     if (!s->in_batch()) return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
@@ -103,6 +103,9 @@ std::string engine::check_integrity() const {
   if (taken + pool.cached() + pool.free() != pool.total())
     return fmt::format("of {} pages {} are used, {} cached, {} free", pool.total(), taken, pool.cached(),
                        pool.free());
+  if (wrong = pool.check(); !wrong.empty()) return wrong;
+  if (s_->device->page_step() > 0 && static_cast<std::uint32_t>(s_->device->pages()) < pool.end())
+    return fmt::format("the pool ends at page {}, and {} have memory", pool.end(), s_->device->pages());
   if (wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty())
     return wrong;
   const std::size_t all = s_->plan.waiting().size() + s_->plan.running().size() + s_->plan.resting().size() +

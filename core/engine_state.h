@@ -137,6 +137,24 @@ struct engine::state {
   // Removes a finished job from `known` and counts it.
   void forget(sequence& s);
 
+  // --- The size of the pool (engine_pool.cpp) ---
+
+  // Why the pool cannot end at page `pages`, if it cannot.
+  std::optional<error> refuses_end(std::int32_t pages) const;
+  // Moves used pages that leave below the end, and makes the copies that wait for a step. Waits for the
+  // device where there are any; returns whether it did.
+  result<bool> move_used();
+  // Evicts cached pages that leave, as many as a call may, and waits until the host tier has them. Returns
+  // whether it waited.
+  result<bool> evict_leaving();
+  // Steps whose forward was begun, and those of them that the device is known to have computed.
+  std::uint64_t launches = 0;
+  std::uint64_t landed_launches() const { return launches - (under_way ? 1 : 0); }
+  // The device is done with the pages that have left once so many launches are; no_launch: not all have left.
+  static constexpr std::uint64_t no_launch = ~std::uint64_t{0};
+  std::uint64_t left_behind = 0;
+  std::uint32_t end_before = 0;  // of the pool, while not all pages above its end have left
+
   // Earliest time at which a step can do anything if no message comes; time_point{} if there is none.
   time_point next_event();
 
@@ -145,7 +163,7 @@ struct engine::state {
   engine_config config;
   const clock& time;
   std::shared_ptr<grammar::mask_helpers> helpers;  // null: masks are made on the owner's thread
-  std::uint32_t longest = 0;  // most tokens of one sequence, prompt and output together
+  std::uint32_t longest = 0;                       // most tokens of one sequence, prompt and output together
 
   std::unique_ptr<host_tier> tier;  // null unless config.host_pages > 0
   page_pool pool;
@@ -164,7 +182,7 @@ struct engine::state {
   };
   std::vector<late_draw> late;
   std::optional<sample_scratch> scratch;  // of score(); made when a job first needs it
-  time_point landed{};                 // when the host last received the tokens of a step under way
+  time_point landed{};                    // when the host last received the tokens of a step under way
 
   std::optional<error> fault;  // why the device failed; it stays set
   time_point now{};            // when the current step began

@@ -173,9 +173,11 @@ class decoder {
   // The name of the type in which pages store keys and values.
   virtual std::string_view kv_type() const noexcept = 0;
 
-  // Sets the memory of the pages: `count` pages of page_bytes() each, in memory of the backend, which
-  // outlives the decoder's use of it. kv_slice::pages are numbers of these pages.
-  virtual void set_pages(void* memory, std::uint32_t count) = 0;
+  // Sets the memory of the pages, in memory of the backend, which outlives the decoder's use of it: by layer
+  // the keys of `count` pages, then their values, each `stride` bytes from the last. kv_slice::pages are
+  // numbers of these pages. A page may have no memory while no step has its number, except page 0.
+  // REQUIRES: stride is at least the bytes of the keys of `count` pages in one layer
+  virtual void set_pages(void* memory, std::uint32_t count, std::uint64_t stride) = 0;
 
   // The number of prompt rows in one step from which on a larger step is hardly faster per row.
   virtual std::uint32_t prompt_rows() const noexcept = 0;

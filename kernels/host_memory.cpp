@@ -16,8 +16,7 @@ namespace {
 // in the middle of a step.
 void commit(void* at, std::uint64_t bytes) {
   ::madvise(at, bytes, MADV_HUGEPAGE);
-  constexpr std::uint64_t smallest_page = 4096;
-  for (std::uint64_t i = 0; i < bytes; i += smallest_page)
+  for (std::uint64_t i = 0; i < bytes; i += host_pieces.unit)
     static_cast<volatile std::byte*>(at)[i] = std::byte{0};
 }
 
@@ -28,6 +27,13 @@ void* host_allocate(void*, std::uint64_t bytes) {
   if (data == MAP_FAILED) return nullptr;
   commit(data, bytes);
   return data;
+}
+
+// Nothing is committed: a page has memory once it is written (mmap(2), MAP_NORESERVE).
+void* host_reserve(void*, std::uint64_t bytes, std::uint64_t) {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return data == MAP_FAILED ? nullptr : data;
 }
 
 void host_free(void*, void* at, std::uint64_t bytes) { ::munmap(at, bytes); }

@@ -9,6 +9,9 @@ namespace weir::kernels {
 
 void* host_allocate(void* self, std::uint64_t bytes);
 void host_free(void* self, void* at, std::uint64_t bytes);
+// Pieces of the host are its smallest pages.
+inline constexpr memory_pieces host_pieces{4096, 4096};
+void* host_reserve(void* self, std::uint64_t bytes, std::uint64_t piece);
 std::uint64_t host_give_back(void* self, void* at, std::uint64_t bytes);
 bool host_take_again(void* self, void* at, std::uint64_t bytes);
 void host_move(void* self, void* to, const void* from, std::uint64_t bytes);  // do_upload and do_download

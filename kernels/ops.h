@@ -250,6 +250,12 @@ struct device_memory {
   std::uint64_t total = 0, free = 0, workspaces = 0;
 };
 
+// The pieces in which memory of do_reserve comes and goes, in bytes.
+struct memory_pieces {
+  std::uint64_t unit = 0;   // a piece is a multiple of it; 0: the backend has no such memory
+  std::uint64_t usual = 0;  // the least piece that is worth the call for it
+};
+
 // A part of a matrix that is to be packed, on the host: whole rows of blocks, or a rectangle of codes as
 // files have them (file_codes.h).
 struct packed_part {
@@ -296,15 +302,26 @@ struct backend {
   void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;
   // Frees what do_allocate returned for the same `bytes`.
   void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
-  // Gives back the memory behind what do_allocate returned for the same `bytes`. The addresses stay reserved:
-  // until do_take_again nothing may read or write there, and do_free may end the allocation. Waits for the
-  // work that was begun before. Returns the bytes that were given back, which is 0 where the allocation is
-  // smaller than the least piece of memory that the device gives back; it then keeps its memory. Both entries
-  // are null where the backend cannot do this.
+  // Reserves addresses for `bytes` bytes, none of which have memory. do_take_again gives memory to a part of
+  // them, do_give_back takes it away, and do_free ends the reservation with the memory that it has. A part
+  // begins at a multiple of `piece` bytes from the first address, and ends at one, or at a multiple of
+  // pieces.unit; such a part that ends within a piece is given back with the whole piece before more memory
+  // is taken there. Null: so many addresses are not there. The entry is null where pieces.unit is 0.
+  // REQUIRES: bytes and piece are multiples of pieces.unit
+  void* (*do_reserve)(void* self, std::uint64_t bytes, std::uint64_t piece) = nullptr;
+  memory_pieces pieces;
+  // Gives back the memory behind what do_allocate returned for the same `bytes`, or of a part of a
+  // reservation. The addresses stay reserved: until do_take_again nothing may read or write there, and
+  // do_free may end the allocation. Returns the bytes that were given back, which is 0 where the allocation
+  // is smaller than the least piece of memory that the device gives back; it then keeps its memory. Of an
+  // allocation: waits for the work that was begun before. Of a reservation: waits for nothing, gives back
+  // what has memory, and may be called on any thread beside the one that the backend serves; one at a time.
+  // Both entries are null where the backend cannot do this.
   std::uint64_t (*do_give_back)(void* self, void* at, std::uint64_t bytes) = nullptr;
-  // Takes memory again for an allocation that was given back, at the same addresses and zeroed (invariant 5).
-  // False: memory is short, which is no fault of the device; nothing was taken then. REQUIRES: do_give_back
-  // was called for the allocation, and no do_take_again since then returned true
+  // Takes memory again for an allocation that was given back, at the same addresses and zeroed (invariant 5);
+  // or for a part of a reservation, on the threads of do_give_back. False: memory is short, which is no fault
+  // of the device; nothing was taken then. For a part it may also be a failure of the device, which the next
+  // call for its allocations reports. REQUIRES: nothing there has memory; the allocation was given back
   bool (*do_take_again)(void* self, void* at, std::uint64_t bytes) = nullptr;
   // Copy between memory of the host and the backend's; done when they return.
   void (*do_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes) = nullptr;

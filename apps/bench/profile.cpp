@@ -92,6 +92,8 @@ profile::profile(std::shared_ptr<const backend> of)
           .on_host = of_->on_host,
           .do_allocate = through<&backend::do_allocate>::call,
           .do_free = through<&backend::do_free>::call,
+          .do_reserve = of_->do_reserve ? through<&backend::do_reserve>::call : nullptr,
+          .pieces = of_->pieces,
           .do_give_back = of_->do_give_back ? through<&backend::do_give_back>::call : nullptr,
           .do_take_again = of_->do_take_again ? through<&backend::do_take_again>::call : nullptr,
           .do_upload = through<&backend::do_upload>::call,
@@ -119,8 +121,9 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 47 * sizeof(void*),
-                "a new entry goes through here too");
+  static_assert(
+      sizeof(backend) == sizeof(std::string_view) + 48 * sizeof(void*) + sizeof(kernels::memory_pieces),
+      "a new entry goes through here too");
 }
 
 std::shared_ptr<const backend> profile::table() const { return {of_, &table_}; }

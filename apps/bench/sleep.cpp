@@ -1,7 +1,7 @@
 // `weir bench sleep`: a model sleeps and wakes again, round by round. It measures both times beside the rate
 // of the link to the device, and compares the tokens and logits of the model before and after. A model that
 // gives other bits whenever it is asked is asked for the logits of the same tokens: these may be a little
-// apart.
+// apart. Then its pool gives way and grows (pool.h).
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/pool.h"
 #include "core/model/load.h"
 #include "core/sample/pipeline.h"
 #include "kernels/host_buffer.h"
@@ -69,7 +70,8 @@ struct spoken {
   std::vector<core::token_id> tokens;
   std::uint64_t digest = 0;
   std::vector<float> last;
-  double first_s = 0;  // to the first token
+  double first_s = 0;    // to the first token
+  double longest_s = 0;  // of the steps behind it
 };
 
 // The largest difference of two lists of logits, as a part of the largest logit.
@@ -101,7 +103,7 @@ class speaker {
     out.first_s = seconds_of([&] { ok = step(ids, position, out); });
     while (ok && out.tokens.size() < answer_tokens) {
       const auto next = as ? as->tokens[out.tokens.size() - 1] : out.tokens.back();
-      ok = step({next}, position, out);
+      out.longest_s = std::max(out.longest_s, seconds_of([&] { ok = step({next}, position, out); }));
     }
     if (!ok) return ok.error();
     return out;
@@ -233,12 +235,20 @@ core::result<boost::json::object> measure(const sleep_options& o) {
   auto t = run_rounds(m, *on, o.rounds, *before, sure);
   if (!t) return t.error();
   const std::uint64_t left = free_of(*on);
+  const auto decode = [&]() -> core::result<double> {
+    const auto said = s.speak(&*before);
+    if (!said) return said.error();
+    return said->longest_s;
+  };
+  auto pool = measure_pool(m, o.rounds, decode, [&] { return free_of(*on); });
+  if (!pool) return pool.error();
   boost::json::object out{{"benchmark", "sleep"}, {"backend", std::string((*on)->name)}};
   out.insert({{"model", o.model}, {"rounds", o.rounds}, {"weight_bytes", m.info().weight_bytes}});
   out["pages_bytes"] = core::pages_for(o.kv_tokens) * m.info().page_bytes;
   out["host_bytes"] = *host_bytes;
   out["logits_distance_without_sleep"] = distance(*before, *again);
   add_figures(out, *t, *link);
+  out["pool"] = *std::move(pool);
   if ((*on)->on_host) return out;  // weights stay where they are, and what is free is of all processes
   out["freed_bytes"] = t->freed;
   out["lost_bytes"] = static_cast<std::int64_t>(free) - static_cast<std::int64_t>(left);

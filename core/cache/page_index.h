@@ -37,6 +37,14 @@ class page_index {
     if (l.after != no_page) links_[index(l.after)].before = l.before;
   }
 
+  // Page `to` takes the place of page `from`. REQUIRES: `from` is in the index, `to` < `from` is not.
+  void move(page_id from, page_id to) {
+    const link l = links_[index(from)];
+    (l.before == no_page ? heads_[bucket(l.key)] : links_[index(l.before)].after) = to;
+    if (l.after != no_page) links_[index(l.after)].before = to;
+    links_[index(to)] = l;
+  }
+
   // The newest page with this key, or no_page.
   page_id first(std::uint64_t key) const { return same(key, heads_[bucket(key)]); }
   // The next older page with the same key as `p`, or no_page. REQUIRES: `p` is in the index.

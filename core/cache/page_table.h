@@ -54,6 +54,15 @@ class page_table {
     pool.release(p);
   }
 
+  // Pages from `first` on were moved: page `first + i` is now_at[i], or where it was if that is no_page.
+  // Their references went with them.
+  void move(page_id first, std::span<const page_id> now_at) {
+    for (page_id& p : pages_) {
+      if (p < first || p - first >= static_cast<page_id>(now_at.size())) continue;
+      if (const page_id to = now_at[static_cast<std::size_t>(p - first)]; to != no_page) p = to;
+    }
+  }
+
   // Releases all pages but the first `kept`, the last one first.
   void shrink(page_pool& pool, std::uint32_t kept) {
     for (; size() > kept; pages_.pop_back()) pool.release(pages_.back());

@@ -74,6 +74,17 @@ void prefix_tree::wake(page_id p) {
 page_id prefix_tree::evict() {
   assert(!leaves_.empty());
   const page_id p = leaves_.front();
+  remove(p);
+  return p;
+}
+
+page_id prefix_tree::evict_behind(page_id p) {
+  while (nodes_[index(p)].children > 0) p = child_of(p);
+  remove(p);
+  return p;
+}
+
+void prefix_tree::remove(page_id p) {
   remove_leaf(p);
   node& n = nodes_[index(p)];
   n.held = false;
@@ -86,7 +97,33 @@ page_id prefix_tree::evict() {
     node& parent = nodes_[index(n.parent)];
     if (--parent.children == 0 && !parent.busy) add_leaf(n.parent);
   }
-  return p;
+}
+
+// One of the nodes behind a node that has some.
+page_id prefix_tree::child_of(page_id p) const {
+  const node& parent = nodes_[index(p)];
+  page_id c = by_before_.first(parent.name.lo);
+  while (nodes_[index(c)].parent != p) c = by_before_.next(c);
+  return c;
+}
+
+void prefix_tree::move(std::span<const page_move> moves) {
+  std::vector<page_id> now_at(nodes_.size(), no_page);
+  for (const page_move& m : moves) {
+    if (!holds(m.from)) continue;
+    assert(!holds(m.to) && m.to < m.from);
+    node& n = nodes_[index(m.to)] = nodes_[index(m.from)];
+    nodes_[index(m.from)].held = false;
+    std::ranges::copy(ids_of(m.from), ids_.get() + index(m.to) * page_tokens);
+    by_name_.move(m.from, m.to);
+    by_before_.move(m.from, m.to);
+    if (idle_leaf(n)) leaves_[n.place] = m.to;
+    if (is_landmark(n)) landmarks_[n.mark].page = m.to;
+    now_at[index(m.from)] = m.to;
+  }
+  for (node& n : nodes_)
+    if (n.held && n.parent != no_page && now_at[index(n.parent)] != no_page)
+      n.parent = now_at[index(n.parent)];
 }
 
 void prefix_tree::remove_landmark(const node& n) {

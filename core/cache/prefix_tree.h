@@ -34,6 +34,11 @@ namespace weir::core {
 
 using page_ids = std::span<const token_id, page_tokens>;
 
+// A page whose contents are at another one from now on.
+struct page_move {
+  page_id from = no_page, to = no_page;
+};
+
 class prefix_tree {
  public:
   explicit prefix_tree(std::uint32_t pages);
@@ -68,6 +73,14 @@ class prefix_tree {
 
   // Removes the leaf that has been idle longest from the tree, and returns its page. REQUIRES: idle() > 0.
   page_id evict();
+
+  // Removes a leaf behind an idle node from the tree, or the node where there is none, and returns its page.
+  // What is behind an idle node is idle, too. REQUIRES: `p` is an idle node.
+  page_id evict_behind(page_id p);
+
+  // Pages that were copied to others and take their places. `to` of each is no node and below its `from`;
+  // pages that are no nodes are left out. REQUIRES: no page is twice in the list
+  void move(std::span<const page_move> moves);
 
   // A landmark: the first half of a node's name, and its page.
   struct landmark {
@@ -108,6 +121,8 @@ class prefix_tree {
   void put(std::size_t place, page_id p);
   void lift(std::size_t place);
   void sink(std::size_t place);
+  page_id child_of(page_id p) const;
+  void remove(page_id leaf);
   void add_leaf(page_id p);
   void remove_leaf(page_id p);
   static bool is_landmark(const node& n) noexcept { return std::has_single_bit(n.depth); }

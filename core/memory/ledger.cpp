@@ -58,7 +58,7 @@ result<ledger::grant_id> ledger::grant(std::string model, const memory_lines& li
   if (line)
     return make_error(errc::does_not_fit, "{}: no room on {} for its {}: {} bytes are missing, {} are free",
                       model, device_.name, line, bytes_of(lines) - at_first, at_first);
-  entries_.emplace(next_, entry{std::move(model), lines, {}});
+  entries_.emplace(next_, entry{std::move(model), lines, {}, false, {}});
   return next_++;
 }
 
@@ -78,6 +78,30 @@ result<void> ledger::wake(grant_id id) {
                       "{}: no room on {} for its weights and pages: {} bytes are missing, {} are free",
                       e.model, device_.name, needs - left, left);
   e.asleep = false;
+  return {};
+}
+
+void ledger::set_pool(grant_id id, const auto_pool& p) {
+  if (const auto at = entries_.find(id); at != entries_.end()) at->second.pool = p;
+}
+
+void ledger::note_used(grant_id id, std::uint64_t pages) {
+  const auto at = entries_.find(id);
+  if (at != entries_.end() && at->second.pool) at->second.pool->used = pages;
+}
+
+result<void> ledger::resize(grant_id id, std::uint64_t pages) {
+  entry& e = entries_.at(id);
+  auto_pool& p = *e.pool;
+  const std::uint64_t left = free();
+  const std::uint64_t more = pages > p.pages ? (pages - p.pages) * p.page_bytes : 0;
+  if (device_.total != 0 && more > left)
+    return make_error(errc::does_not_fit,
+                      "{}: no room on {} for {} pages more: {} bytes are missing, {} are free", e.model,
+                      device_.name, pages - p.pages, more - left, left);
+  p.pages = pages;
+  e.predicted.pages = pages * p.page_bytes;
+  if (e.measured) e.measured->pages = e.predicted.pages;
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/memory/pools.h"
 
 namespace weir::core {
 
@@ -77,6 +78,7 @@ class ledger {
     memory_lines predicted;                // as granted
     std::optional<memory_lines> measured;  // once it was settled; counts from then on
     bool asleep = false;                   // it takes asleep_part() alone
+    std::optional<auto_pool> pool;         // its pages, where their number can change
 
     memory_lines whole() const noexcept { return measured.value_or(predicted); }  // of the model awake
     friend bool operator==(const entry&, const entry&) = default;
@@ -98,6 +100,15 @@ class ledger {
   // Takes the memory of a model that sleeps again. Error: does_not_fit, with the numbers; it sleeps on then.
   // An id that is not there, or is awake, changes nothing.
   result<void> wake(grant_id id);
+
+  // The pages of a model are a pool that can change: `p.pages` of `p.page_bytes` bytes are what its line of
+  // pages says. An id that is not there changes nothing.
+  void set_pool(grant_id id, const auto_pool& p);
+  // How many pages of a pool are in use now. An id that is not there, or has no pool, changes nothing.
+  void note_used(grant_id id, std::uint64_t pages);
+  // A pool has `pages` pages from now on. Error: does_not_fit, with the numbers, where it grows by more than
+  // is free; it is as it was then. REQUIRES: the entry has a pool, and is awake
+  result<void> resize(grant_id id, std::uint64_t pages);
 
   // What a measurement found beside the account.
   struct drift {

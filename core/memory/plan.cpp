@@ -58,9 +58,16 @@ result<u64> asked_pages(const pool_needs& p) {
   return pages;
 }
 
+// The pages of an auto pool that got `pages`, once it is rounded down to a size that can change.
+u64 able_to_change(const pool_needs& p, u64 pages) {
+  const u64 floor = pages_for(p.kv_floor);
+  const u64 fewer = p.steps.rounded(static_cast<std::uint32_t>(pages));
+  return fewer < floor ? pages : fewer;
+}
+
 // The auto pool of one model while memory is divided.
 struct share {
-  std::size_t model;  // its index
+  std::size_t model;  // its index; behind those of the models: of a pool that stays, in steps
   u64 one;            // bytes of a page
   u64 pages = 0, floor = 0, most = 0;
 };
@@ -120,11 +127,12 @@ class device_planner {
   std::optional<memory_plan::shortage> run() {
     for (planned_model* m : here_) least_of(*m);
     if (d_.total == 0) return finish(), std::nullopt;
+    const u64 given = std::min(d_.loaded, add_givers());
     taker all(d_.total);
     all.take(d_.outside, [] { return "what others hold"; });
     all.take(d_.context, [] { return "the context"; });
     all.take(d_.reserve, [] { return "the reserve"; });
-    all.take(d_.loaded, [] { return "the models that are loaded"; });
+    all.take(d_.loaded - given, [] { return "the models that are loaded"; });
     u64 free = all.left();  // once weights and pages of a given number are there
     for (planned_model* m : here_) {
       for_lines(m->lines,
@@ -137,7 +145,8 @@ class device_planner {
     if (d_.kind == memory_kind::host) {
       taker pages(free / 4);
       for (const share& s : autos_)
-        pages.take(s.pages * s.one, [&] { return line_of("pages", *here_[s.model]); });
+        if (s.model < here_.size())
+          pages.take(s.pages * s.one, [&] { return line_of("pages", *here_[s.model]); });
       if (pages.missing() != 0) return finish(), memory_plan::shortage{d_.name, pages.missing(), pages.of()};
       left = std::min(left, pages.left());
     }
@@ -145,7 +154,14 @@ class device_planner {
     divide(autos_, &share::floor, left);
     if (std::ranges::all_of(autos_, [](const share& s) { return s.pages >= s.floor; }))
       divide(autos_, &share::most, left);
+    for (share& s : autos_) {
+      if (s.model >= here_.size()) continue;
+      const u64 pages = able_to_change(pool(*here_[s.model]), s.pages);
+      left += (s.pages - pages) * s.one;
+      s.pages = pages;
+    }
     d_.free -= to_divide - left;
+    note_givers();
     finish();
     return std::nullopt;
   }
@@ -160,7 +176,37 @@ class device_planner {
 
   // Whether an auto pool has its device for itself.
   bool alone() const {
-    return std::ranges::count_if(here_, [&](const planned_model* m) { return is_auto(*m); }) == 1;
+    return d_.pools.empty() &&
+           std::ranges::count_if(here_, [&](const planned_model* m) { return is_auto(*m); }) == 1;
+  }
+
+  // Pools that stay are divided anew, in steps. Returns their bytes, of which each has its least at once.
+  u64 add_givers() {
+    u64 sum = 0, kept = 0;
+    for (std::size_t i = 0; i < d_.pools.size(); ++i) {
+      const giving_pool& p = d_.pools[i];
+      if (most_given(p) == 0) continue;
+      share s{here_.size() + i, step_bytes(p)};
+      s.pages = s.floor = kept_steps(p);
+      s.most = steps_of(p);
+      sum = sum_of(sum, s.most * s.one);
+      kept = sum_of(kept, s.pages * s.one);
+      autos_.push_back(s);
+    }
+    return sum - kept;
+  }
+
+  void note_givers() {
+    bool gives = false;
+    std::vector<u64> left_with;
+    for (const giving_pool& p : d_.pools) left_with.push_back(p.pages);
+    for (const share& s : autos_) {
+      if (s.model < here_.size()) continue;
+      const std::size_t i = s.model - here_.size();
+      left_with[i] = pages_at(d_.pools[i], s.pages);
+      gives |= left_with[i] < d_.pools[i].pages;
+    }
+    if (gives) d_.left_with = std::move(left_with);
   }
 
   // Gives a model the pages that it has in any case.
@@ -186,7 +232,14 @@ class device_planner {
   }
 
   void finish() {
-    for (const share& s : autos_) here_[s.model]->pages = s.pages;
+    for (const share& s : autos_) {
+      if (s.model >= here_.size()) continue;
+      planned_model& m = *here_[s.model];
+      m.pages = s.pages;
+      m.useful = s.most;
+      const pool_needs& p = pool(m);
+      m.floor = floor_of_pool(s.most, p.kv_floor, p.context, p.max_batch);
+    }
     for (planned_model* m : here_) {
       const pool_needs& p = pool(*m);
       m->lines.pages = product_of(m->pages, page_bytes(p));
@@ -237,7 +290,7 @@ result<std::uint32_t> pages_in(const pool_needs& p, memory_kind kind, u64 free, 
   if (room < floor)
     return make_error(errc::does_not_fit, "--kv-floor {} takes {} pages, there is room for {}{}", p.kv_floor,
                       floor, room, beside);
-  return static_cast<std::uint32_t>(std::min(useful, room));
+  return static_cast<std::uint32_t>(able_to_change(p, std::min(useful, room)));
 }
 
 result<memory_plan> make_plan(std::vector<plan_device> devices, const std::vector<model_needs>& models) {

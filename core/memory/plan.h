@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/memory/ledger.h"
+#include "kernels/pool_steps.h"
 
 namespace weir::core {
 
@@ -29,6 +30,8 @@ struct pool_needs {
   std::uint32_t max_batch = 1;     // sequences that run at once
   std::uint64_t kv_tokens = 0;     // 0: auto, as much as is free and of use
   std::uint64_t kv_floor = 0;      // tokens below which an auto pool is of no use; 0: auto
+  // How the pool can change. An auto pool is rounded down to a size that can, unless --kv-floor is above it.
+  kernels::pool_steps steps;
 };
 
 // The bytes of one page of all groups.
@@ -47,10 +50,17 @@ enum class memory_kind : std::uint8_t {
 result<std::uint32_t> pages_in(const pool_needs& p, memory_kind kind, std::uint64_t free,
                                std::uint64_t reserve);
 
+// The pool of a model that stays, which can give way.
+struct giving_pool : auto_pool {
+  std::string model;
+  std::uint64_t grant = 0;  // ledger::grant_id
+};
+
 // A device, and what models that stay there take of it.
 struct plan_device : device_share {
   memory_kind kind = memory_kind::device;
   std::uint64_t loaded = 0;
+  std::vector<giving_pool> pools;  // whose bytes are part of `loaded`; each may give way
 };
 
 // A model that is to be loaded. `lines.pages` is not used.
@@ -72,12 +82,15 @@ struct planned_model {
   memory_lines lines;
   std::vector<pool_group> pools;
   std::uint64_t pages = 0, kv_tokens = 0;  // of its pool
+  // Of an auto pool: the pages that it keeps when others come, and those that are of use. 0: it is none.
+  std::uint64_t floor = 0, useful = 0;
   std::uint32_t context = 0;               // most tokens of a sequence, which the pool may bound
 };
 
 struct memory_plan {
   struct device_row : plan_device {
-    std::uint64_t free = 0;  // beside the reserve, once all models are loaded
+    std::uint64_t free = 0;                // beside the reserve, once all models are loaded
+    std::vector<std::uint64_t> left_with;  // pages of each of `pools` then; empty: none gives way
   };
   // What the first device that is too small lacks: so many bytes in all, of which the first are missing for
   // `of`, such as "the weights of chat".
@@ -101,6 +114,9 @@ struct memory_plan {
 // use. The least is --kv-floor where it is given; else 8,192 tokens or a whole sequence where several pools
 // share a device, and a page where one has it for itself. The floor is then a whole sequence and a page for
 // each place of the batch.
+//
+// Pools of models that stay give way: each is at its floor at first, and gets its part of the rest as the
+// auto pools of the newcomers do, but no more than it has.
 //
 // Models fit a device where outside, context, reserve, loaded models, lines and least pages fit its total;
 // on the host, least pages moreover take at most a quarter of what weights leave free. Where they do not fit,

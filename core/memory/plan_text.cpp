@@ -28,6 +28,26 @@ std::string model_line(const planned_model& m, std::size_t width) {
                      giga(m.lines.runtime), giga(m.lines.pages), m.kv_tokens);
 }
 
+// What the pool of a model that stays gives; empty: nothing.
+std::string given_line(const memory_plan::device_row& d, std::size_t pool, std::size_t width) {
+  const giving_pool& p = d.pools[pool];
+  const auto pages = d.left_with.empty() ? p.pages : d.left_with[pool];
+  if (pages == p.pages) return {};
+  return fmt::format("{:<{}} gives {} of its {} pages ({})", "  " + p.model, width, p.pages - pages, p.pages,
+                     giga((p.pages - pages) * p.page_bytes));
+}
+
+json::array gives_of(const memory_plan::device_row& d) {
+  json::array out;
+  for (std::size_t i = 0; i < d.left_with.size(); ++i) {
+    const giving_pool& p = d.pools[i];
+    if (d.left_with[i] == p.pages) continue;
+    const auto pages = p.pages - d.left_with[i];
+    out.push_back(json::object{{"name", p.model}, {"pages", pages}, {"bytes", pages * p.page_bytes}});
+  }
+  return out;
+}
+
 // What is free beside the reserve, of each device where there are several.
 std::string free_text(const memory_plan& p) {
   std::string out;
@@ -50,6 +70,7 @@ json::object json_of(const memory_plan::device_row& d) {
   json::object out{{"device", d.name},     {"total", d.total},     {"outside", d.outside},
                    {"context", d.context}, {"reserve", d.reserve}, {"free", d.free}};
   if (d.loaded != 0) out["loaded"] = d.loaded;
+  if (!d.left_with.empty()) out["gives"] = gives_of(d);
   return out;
 }
 
@@ -85,6 +106,8 @@ std::vector<std::string> plan_lines(const memory_plan& p) {
     out.push_back(device_line(p.devices[d], width));
     for (const auto& m : p.models)
       if (m.device == d) out.push_back(model_line(m, width));
+    for (std::size_t i = 0; i < p.devices[d].pools.size(); ++i)
+      if (auto line = given_line(p.devices[d], i, width); !line.empty()) out.push_back(std::move(line));
   }
   out.push_back(p.fits() ? fmt::format("fits; {}; the load order is {}", free_text(p), order_text(p))
                          : shortage_text(p));

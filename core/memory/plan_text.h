@@ -22,8 +22,9 @@ std::string shortage_text(const memory_plan& p);
 //    "models":[{"name","order","device":["cuda:0"],"layers":[32],"weights","workspaces","runtime","pages",
 //    "kv_tokens","context"}],"short":{"device","bytes","for"},"assumed":["…"],
 //    "notes":["…"]}
-// `total` is 0 where it is unknown. A device has `loaded` where models stay there; `short` is there where the
-// models do not fit, and `assumed` and `notes` where there are some.
+// `total` is 0 where it is unknown. A device has `loaded` where models stay there, and `gives`,
+// [{"name","pages","bytes"}], where pools of these models give pages to the newcomers; `short` is there where
+// the models do not fit, and `assumed` and `notes` where there are some.
 std::string plan_json(const memory_plan& p);
 
 }  // namespace weir::core

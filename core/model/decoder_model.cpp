@@ -29,7 +29,7 @@ decoder_model::decoder_model(model_config config, std::vector<token_id> stop_ids
       kv_(kv.value_or(kernels::kv_type::f32)),
       scratch_(config_.shape.vocab),
       whole_(make_whole(config_, weights_, *backend_, kv)),
-      parts_(parts_of(config_.shape, kv_, whole_.get())) {
+      pool_(backend_, parts_of(config_.shape, kv_, whole_.get())) {
   info_.architecture = config_.architecture;
   info_.vocab_size = config_.shape.vocab;
   info_.context = config_.context;
@@ -38,6 +38,7 @@ decoder_model::decoder_model(model_config config, std::vector<token_id> stop_ids
   info_.runs_ahead = whole_ != nullptr;
   if (whole_) info_.prompt_rows = whole_->prompt_rows();
   info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_.shape, kv_);
+  info_.pool = pool_.steps();
   info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);
 }
 

@@ -30,6 +30,7 @@
 #include "core/model/device_draws.h"
 #include "core/model/kv_choice.h"
 #include "core/model/model.h"
+#include "core/model/pool_memory.h"
 #include "core/model/sleeping_weights.h"
 #include "core/model/weights.h"
 #include "core/sample/logprobs.h"
@@ -59,10 +60,12 @@ class decoder_model final : public model {
   // files, that of most weights.
   kernels::dtype linear_type() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
+  result<void> reserve_pages(std::uint32_t most) override;
   result<void> allocate_host_pages(std::uint32_t count) override;
   result<void> warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) override;
   result<void> save_page(page_id page, std::uint32_t slot) override;
   result<void> restore_page(page_id page, std::uint32_t slot) override;
+  result<void> move_pages(std::span<const page_copy> moves) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   result<void> begin_draws(std::span<const draw> draws) override;
@@ -76,17 +79,15 @@ class decoder_model final : public model {
   // A call for the state that the model is in changes nothing and is no error.
   result<void> sleep(const std::atomic<bool>* others_busy = nullptr) override;
   result<void> wake(const std::atomic<bool>* others_busy = nullptr) override;
+  std::int32_t pages() const noexcept override { return static_cast<std::int32_t>(pool_.pages()); }
+  std::int32_t most_pages() const noexcept override { return static_cast<std::int32_t>(pool_.most()); }
+  std::int32_t page_step() const noexcept override;
+  result<void> set_pages(std::int32_t pages) override;
   const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override;
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
-  // The part of a page that belongs to one group of layers: `count` pieces, each a layer's keys or its
-  // values.
-  struct page_part {
-    std::uint64_t first = 0;  // bytes of a page's parts in front of it
-    std::uint64_t bytes = 0;  // of a piece
-    std::uint32_t count = 0;
-  };
+  using page_part = pool_memory::part;
   static std::vector<page_part> parts_of(const kernels::model_shape& shape, kernels::kv_type kv,
                                          const kernels::decoder* whole);
   result<void> device_state() const;
@@ -97,6 +98,7 @@ class decoder_model final : public model {
   bool take_again(const kernels::buffer& b) const;
   result<void> no_room_to_wake(std::uint64_t bytes) const;
   result<void> check_awake() const;
+  result<void> cannot_change(std::uint32_t pages) const;
   void copy_pages(std::span<const page_copy> copies);
   struct pieces {
     std::byte* first;
@@ -132,12 +134,11 @@ class decoder_model final : public model {
   model_info info_;
 
   const std::unique_ptr<kernels::decoder> whole_;  // null: the forward pass uses single operations
-  const std::vector<page_part> parts_;             // by group
 
-  // By group: [layers, keys then values, page_count_, kv_heads, a head's part of a page].
-  kernels::buffer pages_;
-  std::uint32_t page_count_ = 0;
-  kernels::host_buffer host_pages_;  // [slots], then by group [layers, keys then values, the same part]
+  // By group: [layers, keys then values, pages, kv_heads, a head's part of a page].
+  pool_memory pool_;
+  std::uint32_t reserved_pages_ = 0;  // of the next pool; 0: as many as it has
+  kernels::host_buffer host_pages_;   // [slots], then by group [layers, keys then values, the same part]
 
   // Spoiled: after a sleep the weights were not what they had been.
   enum class rest : std::uint8_t { awake, asleep, spoiled };

@@ -89,6 +89,19 @@ result<std::uint64_t> page_bytes(const model_config& c, const model_weights& w, 
   return bad_param("kv-type", "--kv-type {}: on {} {}", kernels::name(*kv), on.name, why);
 }
 
+kernels::pool_steps pool_steps_of(const model_config& c, const model_weights& w, const kernels::backend& on,
+                                  kv_choice kv) {
+  std::vector<std::uint64_t> parts;
+  const std::uint64_t whole =
+      on.decoder_page_bytes ? on.decoder_page_bytes(on.self, decoder_shape_of(c, w, kv)) : 0;
+  if (whole > 0) parts.push_back(whole / (2 * c.shape.layers.size()));
+  for (const kernels::kv_layers& g : c.shape.groups)
+    if (whole == 0)
+      parts.push_back(std::uint64_t{g.kv_heads} * page_tokens *
+                      kernels::kv_row_bytes(kv.value_or(kernels::kv_type::f32), g.head_dim));
+  return kernels::steps_of(on.pieces, parts);
+}
+
 step_needs step_needs_of(const model_config& c, const model_weights& w, const kernels::backend& on,
                          kv_choice kv, std::uint32_t max_batch) {
   // code_bytes: machine code, and what the driver keeps beside it. graph_bytes: of one recorded step; 0.92 MB

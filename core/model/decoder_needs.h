@@ -12,6 +12,7 @@
 #include "core/model/kv_choice.h"
 #include "core/model/weights.h"
 #include "kernels/decoder.h"
+#include "kernels/pool_steps.h"
 
 namespace weir::core {
 
@@ -22,6 +23,11 @@ std::uint64_t page_bytes(const kernels::model_shape& shape, kernels::kv_type kv)
 // `weights` is not read. Error: invalid_param where `on` does not store this model's keys and values so.
 result<std::uint64_t> page_bytes(const model_config& config, const model_weights& weights,
                                  const kernels::backend& on, kv_choice kv);
+
+// In which steps a pool of these pages can change its size on `on` (kernels/pool_steps.h). REQUIRES:
+// page_bytes() of the same is no error
+kernels::pool_steps pool_steps_of(const model_config& config, const model_weights& weights,
+                                  const kernels::backend& on, kv_choice kv);
 
 // What a model takes of its device beside weights and pages, once it is warm.
 struct step_needs {

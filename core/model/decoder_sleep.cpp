@@ -44,7 +44,7 @@ result<void> decoder_model::sleep(const std::atomic<bool>* others_busy) {
     if (auto ok = sleeping_.save(backend_, weights_); !ok) return ok;
     give_back(weights_.memory);
   }
-  give_back(pages_);
+  pool_.give_back();
   rest_ = rest::asleep;
   return device_state();
 }
@@ -56,9 +56,9 @@ result<void> decoder_model::wake(const std::atomic<bool>* others_busy) {
   const way_given way(*backend_, others_busy);
   const bool weights_too = !backend_->on_host;
   if (weights_too && !take_again(weights_.memory)) return no_room_to_wake(weights_.memory.size());
-  if (!take_again(pages_)) {
+  if (!pool_.take_again()) {
     if (weights_too) give_back(weights_.memory);
-    return no_room_to_wake(pages_.size());
+    return no_room_to_wake(pool_.bytes());
   }
   rest_ = rest::spoiled;  // until the weights are found to be sound
   if (weights_too)

@@ -159,8 +159,9 @@ result<model_summary> inspect_model(const std::string& path, const kernels::back
   const auto page = page_bytes(m->config, plan->weights, on, kv);
   if (!page) return in_model(path, page.error());
   const auto steps = step_needs_of(m->config, plan->weights, on, kv, max_batch);
+  const auto pool = pool_steps_of(m->config, plan->weights, on, kv);
   return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, *page, steps.workspaces,
-                       steps.runtime,        std::move(m->notes)};
+                       steps.runtime,        std::move(m->notes),      pool};
 }
 
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,

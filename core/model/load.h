@@ -20,6 +20,7 @@
 #include "kernels/activations.h"
 #include "kernels/cuda/device/machine.h"
 #include "kernels/ops.h"
+#include "kernels/pool_steps.h"
 
 namespace weir::core {
 
@@ -63,6 +64,7 @@ struct model_summary {
   // What steps of up to `max_batch` sequences need beside these (decoder_model.h): exact; estimated.
   std::uint64_t workspaces = 0, runtime = 0;
   std::vector<std::string> notes;  // those of loaded_model
+  kernels::pool_steps pool;        // how a pool of its pages can change
 };
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {},
                                     std::uint32_t max_batch = 1, std::uint32_t context = 0);

@@ -19,6 +19,7 @@
 #include "core/model/batch.h"
 #include "core/token_set.h"
 #include "kernels/logprobs.h"
+#include "kernels/pool_steps.h"
 
 namespace weir::core {
 
@@ -32,6 +33,7 @@ struct model_info {
   std::uint64_t weight_bytes = 0;   // of the weights, on the device
   std::uint64_t page_bytes = 0;     // of the keys and values of one page, all layers; 0: it has no pages
   std::string_view kv_type;         // of the keys and values in pages, such as q8; empty: it has no pages
+  kernels::pool_steps pool;         // how its pool of pages can change; by default it cannot
   std::uint32_t prompt_rows = 512;  // prompt rows of a step with which prompts reach nearly their full speed
   bool paced = false;               // rows may not be computed before due(); otherwise they always may
   // A step may begin before the tokens of the one before it are known; see begin_draws(). Never with paced.
@@ -84,6 +86,12 @@ class model {
   // does_not_fit.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
 
+  // The most pages of the pool that the next allocate_pages() makes: it reserves addresses for so many.
+  // Error: not_supported where such a pool cannot change (model_info::pool).
+  virtual result<void> reserve_pages([[maybe_unused]] std::uint32_t most) {
+    return make_error(errc::not_supported, "the pages of {} cannot grow", info().architecture);
+  }
+
   // Allocates host memory for copies of `count` pages: the slots 0 to count - 1 of save_page() and
   // restore_page(). REQUIRES: page_bytes > 0. Error: does_not_fit.
   virtual result<void> allocate_host_pages([[maybe_unused]] std::uint32_t count) {
@@ -106,6 +114,13 @@ class model {
   // Copies a slot in host memory to a page, in the same order with forwards as save_page().
   virtual result<void> restore_page([[maybe_unused]] page_id page, [[maybe_unused]] std::uint32_t slot) {
     return make_error(errc::internal, "{} has no pages to restore", info().architecture);
+  }
+
+  // Copies pages to others in this order, behind all work that was begun, and waits for the copies and that
+  // work. Without copies it waits alone. A model whose pages take no memory has nothing to copy.
+  virtual result<void> move_pages([[maybe_unused]] std::span<const page_copy> moves) {
+    if (info().page_bytes == 0) return {};
+    return make_error(errc::internal, "{} cannot move pages", info().architecture);
   }
 
   // Earliest time at which these rows may be computed, where info().paced. A pure function. The engine leaves
@@ -166,6 +181,21 @@ class model {
   // sample differs, and the model can only be destroyed.
   virtual result<void> wake([[maybe_unused]] const std::atomic<bool>* others_busy = nullptr) {
     return make_error(errc::not_supported, "{} cannot sleep", info().architecture);
+  }
+
+  // The pool of pages can change its size while the model works. Addresses are reserved for most_pages()
+  // pages, the first pages() of which have memory. Equal: the pool cannot grow.
+  virtual std::int32_t pages() const noexcept { return 0; }
+  virtual std::int32_t most_pages() const noexcept { return pages(); }
+  // Pages come and go in steps of so many; 0: this model's pool cannot change.
+  virtual std::int32_t page_step() const noexcept { return 0; }
+  // Gives back the memory of pages `pages` and above, or takes memory so that there are `pages`. Of a number
+  // that is no multiple of page_step() the rest of the last step keeps its memory. On another thread than the
+  // owner's, while the owner steps: no step that is under way or begins uses a page at or above the smaller
+  // of both counts. One call at a time, and none beside sleep() or wake().
+  // Errors: not_supported; does_not_fit where memory is short, and the pool is then as before.
+  virtual result<void> set_pages([[maybe_unused]] std::int32_t pages) {
+    return make_error(errc::not_supported, "the pool of {} cannot change its size", info().architecture);
   }
 
   // Logprobs of draw `i` of the latest sample() or collect(). Valid until the next sample() or begin_draws().

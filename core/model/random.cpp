@@ -113,8 +113,14 @@ result<model_summary> inspect_random_model(const random_model& shape, const kern
   const auto page = page_bytes(shape.config, plan->weights, on, kv);
   if (!page) return page.error();
   const auto steps = step_needs_of(shape.config, plan->weights, on, kv, max_batch);
-  return model_summary{shape.config, default_generation(shape.config), plan->bytes, *page, steps.workspaces,
-                       steps.runtime};
+  return model_summary{shape.config,
+                       default_generation(shape.config),
+                       plan->bytes,
+                       *page,
+                       steps.workspaces,
+                       steps.runtime,
+                       {},
+                       pool_steps_of(shape.config, plan->weights, on, kv)};
 }
 
 result<loaded_model> make_random_model(const random_model& shape,

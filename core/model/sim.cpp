@@ -1,6 +1,7 @@
 #include "core/model/sim.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <numbers>
@@ -33,12 +34,40 @@ class sim_model final : public model {
     if (script_) info_.stop_ids = {sim_script_end};
     info_.context = spec.context;
     info_.weight_bytes = spec.weight_bytes;
+    info_.page_bytes = std::uint64_t{spec.page_kb} << 10;
+    if (info_.page_bytes > 0) info_.kv_type = "sim";
     info_.paced = spec.step == duration::zero() && spec.rate > 0;
     if (!info_.paced) info_.prompt_rows = device_prompt_rows;
   }
 
   const model_info& info() const noexcept override { return info_; }
-  result<void> allocate_pages(std::uint32_t) override { return {}; }
+  result<void> allocate_pages(std::uint32_t count) override {
+    pages_ = static_cast<std::int32_t>(count);
+    return {};
+  }
+  result<void> allocate_host_pages(std::uint32_t) override { return {}; }
+  result<void> save_page(page_id, std::uint32_t) override { return {}; }
+  result<void> restore_page(page_id, std::uint32_t) override { return {}; }
+
+  std::int32_t pages() const noexcept override { return pages_; }
+  std::int32_t most_pages() const noexcept override {
+    return std::max(pages_.load(), spec_.page_step > 0 ? static_cast<std::int32_t>(spec_.most_pages) : 0);
+  }
+  std::int32_t page_step() const noexcept override { return static_cast<std::int32_t>(spec_.page_step); }
+
+  result<void> set_pages(std::int32_t pages) override {
+    if (spec_.page_step == 0) return model::set_pages(pages);
+    const auto n = ++changes_;
+    if (n == spec_.pages_fault) return broken("pages", n);
+    if (n == spec_.pages_room_fault)
+      return make_error(errc::does_not_fit, "the simulated device is full, as fault=pages_room@{} asks", n);
+    if (asleep_ || pages < 1 || pages > most_pages())
+      return make_error(errc::internal, "the simulated model was to have {} pages", pages);
+    pages_ = pages;
+    return {};
+  }
+
+  result<void> move_pages(std::span<const page_copy>) override { return {}; }
 
   time_point due(const upcoming& u) const override {
     const std::uint32_t end = u.position + u.rows;
@@ -75,6 +104,9 @@ class sim_model final : public model {
 
   result<void> forward(const batch& b) override {
     if (asleep_) return make_error(errc::internal, "the simulated model sleeps, and was to compute");
+    if (const auto page = gone_page(b))
+      return make_error(errc::internal, "the simulated model has {} pages, and page {} was used",
+                        pages_.load(), *page);
     if (++forwards_ == spec_.device_fault) {
       return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks",
                         forwards_, forwards_);
@@ -102,6 +134,15 @@ class sim_model final : public model {
 
  private:
   static constexpr std::uint32_t device_prompt_rows = 2048;  // of a step, as for large models on a GPU
+
+  // A page of the batch that has no memory.
+  std::optional<page_id> gone_page(const batch& b) const {
+    if (spec_.page_step == 0) return std::nullopt;
+    for (const auto& s : b.slices)
+      for (const page_id p : s.pages)
+        if (p >= pages_) return p;
+    return std::nullopt;
+  }
 
   static error broken(std::string_view what, std::uint64_t n) {
     return make_error(errc::internal, "the simulated {} failed, as fault={}@{} asks", what, what, n);
@@ -170,7 +211,8 @@ class sim_model final : public model {
   std::function<void(duration)> spend_;
   std::shared_ptr<const sim_script> script_;
   model_info info_;
-  std::uint64_t forwards_ = 0, draws_ = 0, sleeps_ = 0, wakes_ = 0;
+  std::uint64_t forwards_ = 0, draws_ = 0, sleeps_ = 0, wakes_ = 0, changes_ = 0;
+  std::atomic<std::int32_t> pages_{0};
   bool asleep_ = false;
   std::vector<kernels::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
@@ -236,6 +278,7 @@ result<void> set_fault(sim_spec& s, std::string_view value) {
     std::uint64_t& first;
   } kinds[] = {{"sampler", s.sampler_fault},       {"device", s.device_fault},
                {"sleep", s.sleep_fault},           {"wake", s.wake_fault},
+               {"pages", s.pages_fault},           {"pages_room", s.pages_room_fault},
                {"sleep_room", s.sleep_room_fault}, {"wake_room", s.wake_room_fault}};
   const auto known = std::ranges::find(kinds, kind, [](const auto& k) { return k.kind; });
   const auto dash = kind == "sampler" ? when.find('-') : when.npos;
@@ -243,9 +286,10 @@ result<void> set_fault(sim_spec& s, std::string_view value) {
   const bool read = number(when.substr(0, dash), n) && n > 0;
   const bool to = dash == when.npos ? (last = n, true) : number(when.substr(dash + 1), last) && last >= n;
   if (!read || !to || known == std::end(kinds))
-    return bad("fault", value,
-               "load, sampler@N, sampler@N-M, device@N, sleep@N, sleep_room@N, wake@N or wake_room@N with 1 "
-               "<= N <= M");
+    return bad(
+        "fault", value,
+        "load, sampler@N, sampler@N-M, device@N, sleep@N, sleep_room@N, wake@N, wake_room@N, pages@N or "
+        "pages_room@N with 1 <= N <= M");
   known->first = n;
   if (kind == "sampler") s.last_sampler_fault = last;
   return {};
@@ -262,6 +306,17 @@ result<void> set_sleep(sim_spec& s, std::string_view value) {
   if (!read) return bad("sleep", value, "never, or SLEEP_MS/WAKE_MS of at most 600000 each");
   s.sleep = std::chrono::milliseconds(sleep);
   s.wake = std::chrono::milliseconds(wake);
+  return {};
+}
+
+result<void> set_pages(sim_spec& s, std::string_view value) {
+  constexpr std::uint32_t most_kb = 1u << 20, most = 1u << 24;
+  const auto first = value.find('/'), last = value.rfind('/');
+  const bool read = first != value.npos && first != last && number(value.substr(0, first), s.page_kb) &&
+                    number(value.substr(first + 1, last - first - 1), s.page_step) &&
+                    number(value.substr(last + 1), s.most_pages) && s.page_kb > 0 && s.page_kb <= most_kb &&
+                    s.page_step <= most && s.most_pages <= most;
+  if (!read) return bad("pages", value, "KB/STEP/MOST with KB from 1 to 2^20, STEP and MOST up to 2^24");
   return {};
 }
 
@@ -282,6 +337,7 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
   if (key == "step") return set_step(s, value);
   if (key == "fault") return set_fault(s, value);
   if (key == "sleep") return set_sleep(s, value);
+  if (key == "pages") return set_pages(s, value);
   if (key == "script") {
     if (value.empty()) return bad(key, value, "the path of a file");
     s.script = value;
@@ -299,10 +355,10 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
     s.weight_bytes = std::uint64_t{n} << 20;
     return {};
   }
-  return bad_param(
-      "device",
-      "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load sleep mb script)",
-      key);
+  return bad_param("device",
+                   "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx load sleep mb "
+                   "pages script)",
+                   key);
 }
 
 }  // namespace

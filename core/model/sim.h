@@ -21,6 +21,9 @@
 // was drawn. min_tokens and ignore_eos thus get ends without text behind the answer. With rate=0 the answer
 // comes as fast as it goes: rate, prefill, arrive, burst and stall have no effect then.
 //
+// With `pages` a sim has a pool, which is large on the account and takes no memory: pages of KB kilobytes
+// each, which come and go in steps of STEP.
+//
 // A sim sleeps as a real model does, in simulated time (`sleep`); its weights take mb= of host memory then.
 // While it sleeps it computes nothing: a forward is a failure of the device.
 //
@@ -52,6 +55,12 @@ struct sim_spec {
   std::uint64_t sampler_fault = 0, last_sampler_fault = 0;
   std::uint64_t device_fault = 0;  // fault=device@N: the N-th forward of the device fails; 0: none
   bool load_fault = false;         // fault=load: the load of the model fails, after the time that it takes
+  // pages=KB/STEP/MOST: a page takes KB kilobytes, at most 2^20; pages come and go in steps of STEP, 0:
+  // never; MOST: there are addresses for so many, at most 2^24. Without it pages take no memory.
+  std::uint32_t page_kb = 0, page_step = 0, most_pages = 0;
+  // fault=pages@N: the N-th change of the pool is a failure of the device; pages_room@N: the memory for it is
+  // short. 0: none.
+  std::uint64_t pages_fault = 0, pages_room_fault = 0;
   // fault=sleep@N, wake@N: the N-th sleep or wake breaks the model; sleep_room@N, wake_room@N: the memory for
   // it is short. 0: none.
   std::uint64_t sleep_fault = 0, wake_fault = 0, sleep_room_fault = 0, wake_room_fault = 0;

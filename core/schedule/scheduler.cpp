@@ -84,6 +84,12 @@ void scheduler::strand() {
   sweep(running_, put_back);
 }
 
+void scheduler::move_pages(page_id first, std::span<const page_id> now_at) {
+  assert(batch_.copies.empty());
+  for (const auto* all : {&running_, &resting_})
+    for (const auto& s : *all) s->pages.move(first, now_at);
+}
+
 void scheduler::pause(sequence& s, time_point until) {
   if (!s.rests()) {
     // what may throw comes first, also what end_pauses() would allocate

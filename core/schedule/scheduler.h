@@ -140,6 +140,11 @@ class scheduler {
   // plan, when its forward has been computed or has begun on a device that works in order.
   void computed(time_point now);
 
+  // The copies that wait for a step; the caller makes them in its place.
+  std::vector<page_copy> take_copies() { return std::exchange(batch_.copies, {}); }
+  // Pages of sequences were moved: page_table::move() for all of them. REQUIRES: no copies wait.
+  void move_pages(page_id first, std::span<const page_id> now_at);
+
   // Tells the budget how long a step with this load took, as prompt_budget::observe().
   void observe(const load& l, duration computed, duration took) noexcept {
     budget_.observe(l.decode_rows, l.prompt_rows, computed, took);
@@ -220,14 +225,14 @@ class scheduler {
   outlook seen_;                                      // as the last admit() left it
 
   batch batch_;
-  std::vector<sequence*> chosen_;     // [slices] see sequences()
-  std::vector<sequence*> prompts_;    // sequences with prompt rows to compute, in the order they are served
+  std::vector<sequence*> chosen_;      // [slices] see sequences()
+  std::vector<sequence*> prompts_;     // sequences with prompt rows to compute, in the order they are served
   std::vector<prompt_demand> demand_;  // prompts_, as budget_ sees them
-  std::vector<sequence*> blocked_;    // waiting sequences that the current admit() found no room for
-  std::vector<page_name> computing_;  // names of the pages that prompts compute in this step
-  changes changes_;                   // of the latest plan
-  std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;                // of the latest plan; see load
-  std::uint32_t prompt_share_ = 0;                                 // see prompt_share()
+  std::vector<sequence*> blocked_;     // waiting sequences that the current admit() found no room for
+  std::vector<page_name> computing_;   // names of the pages that prompts compute in this step
+  changes changes_;                    // of the latest plan
+  std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;  // of the latest plan; see load
+  std::uint32_t prompt_share_ = 0;                   // see prompt_share()
   std::uint64_t all_prompt_rows_ = 0;                // of all plans
   time_point next_due_{};
 };

@@ -35,6 +35,8 @@ struct cpu_device {
         .on_host = true,
         .do_allocate = host_allocate,
         .do_free = host_free,
+        .do_reserve = host_reserve,
+        .pieces = host_pieces,
         .do_give_back = host_give_back,
         .do_take_again = host_take_again,
         .do_upload = host_move,

@@ -60,16 +60,41 @@ void release(void* self, void* at, std::uint64_t) {
   WEIR_CUDA(d, cudaFree(at));
 }
 
-std::uint64_t give_back(void* self, void* at, std::uint64_t) {
+void* reserve(void* self, std::uint64_t bytes, std::uint64_t piece) {
+  device& d = of(self);
+  if (d.failed()) return nullptr;
+  if (!d.parts && !WEIR_CUDA(d, cudaStreamCreateWithFlags(&d.parts, cudaStreamNonBlocking))) return nullptr;
+  return d.vmm->reserve(bytes, piece);
+}
+
+// Parts of reservations come and go on other threads than the device's: these two use nothing of the device
+// but its virtual memory and a stream for them alone, and leave its fault as it is.
+std::uint64_t give_back_part(device& d, void* at, std::uint64_t bytes) {
+  return cudaSetDevice(d.index) == cudaSuccess ? d.vmm->give_back_part(at, bytes) : 0;
+}
+
+bool take_part(device& d, void* at, std::uint64_t bytes) {
+  if (cudaSetDevice(d.index) != cudaSuccess || !d.vmm->take_part(at, bytes)) return false;
+  if (cudaMemsetAsync(at, 0, bytes, d.parts) == cudaSuccess && cudaStreamSynchronize(d.parts) == cudaSuccess)
+    return true;
+  d.vmm->give_back_part(at, bytes);
+  return false;
+}
+
+std::uint64_t give_back(void* self, void* at, std::uint64_t bytes) {
+  virtual_memory& vmm = *static_cast<device*>(self)->vmm;
+  if (vmm.reserved(at)) return give_back_part(*static_cast<device*>(self), at, bytes);
   device& d = of(self);
   d.sync();
-  return d.failed() || !d.vmm->owns(at) ? 0 : d.vmm->give_back(at);
+  return d.failed() || !vmm.owns(at) ? 0 : vmm.give_back(at);
 }
 
 bool take_again(void* self, void* at, std::uint64_t bytes) {
+  virtual_memory& vmm = *static_cast<device*>(self)->vmm;
+  if (vmm.reserved(at)) return take_part(*static_cast<device*>(self), at, bytes);
   device& d = of(self);
   if (d.failed()) return false;
-  return !d.vmm->owns(at) || (d.vmm->take_again(at) && zero(d, at, bytes));
+  return !vmm.owns(at) || (vmm.take_again(at) && zero(d, at, bytes));
 }
 
 void upload(void* self, void* to, const void* from, std::uint64_t bytes) {
@@ -204,7 +229,7 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
     return nullptr;
   }
   backend& t = d->table;
-  cuda::fill_sizes(t);
+  cuda::fill_sizes(t, *d);
   cuda::fill_table(t);
   t.name = d->name;
   t.self = d.get();
@@ -215,6 +240,7 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.do_allocate = cuda::allocate;
   t.do_free = cuda::release;
   if (d->vmm) {
+    t.do_reserve = cuda::reserve;
     t.do_give_back = cuda::give_back;
     t.do_take_again = cuda::take_again;
   }

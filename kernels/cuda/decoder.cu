@@ -36,9 +36,10 @@ class cuda_decoder final : public decoder {
   std::string_view kv_type() const noexcept override {
     return number_bytes(heads_.pages) == 1 ? name(*s_.kv) : name(type_);
   }
-  void set_pages(void* memory, std::uint32_t count) override {
+  void set_pages(void* memory, std::uint32_t count, std::uint64_t stride) override {
     pages_ = static_cast<unsigned char*>(memory);
     page_count_ = count;
+    page_stride_ = stride;
     drop_graphs();
   }
   std::uint32_t prompt_rows() const noexcept override { return decoder_prompt_rows; }
@@ -120,6 +121,7 @@ class cuda_decoder final : public decoder {
   weight_products products_;
   unsigned char* pages_ = nullptr;
   std::uint32_t page_count_ = 0;
+  std::uint64_t page_stride_ = 0;  // bytes from a layer's keys to its values, and on to the next layer's keys
 
   grown frequencies_, norm_, x_, branch_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_,
       scratch_, parts_, arrived_, lists_, made_, shared_;
@@ -432,7 +434,7 @@ pending_sum cuda_decoder::attend(std::size_t i, const rows_view& v, bool decodin
   const decoder_layer& w = s_.layers[i];
   const layer_shape& shape = s_.model.layers[i];
   const bool parallel = shape.norms == norm_place::parallel;
-  const std::size_t half = std::size_t{page_count_} * heads_.kv_heads * heads_.page_bytes();
+  const std::size_t half = page_stride_;
   unsigned char* keys = pages_ + shape.mixer.place * 2 * half;
   element *normed = normed_.as<element>(), *qkv = qkv_.as<element>(), *out = attended_.as<element>();
   const norm_args n = front(shape, w.attention_norm);

@@ -323,6 +323,8 @@ constexpr backend table{
     .on_host = true,
     .do_allocate = host_allocate,
     .do_free = host_free,
+    .do_reserve = host_reserve,
+    .pieces = host_pieces,
     .do_give_back = host_give_back,
     .do_take_again = host_take_again,
     .do_upload = host_move,

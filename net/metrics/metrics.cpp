@@ -244,6 +244,15 @@ void append_sleeps(prometheus_text& out, const statuses& models, const actors::m
   out.sample({{"state", "free"}}, all.sleep_total - all.sleep_taken);
 }
 
+void append_pools(prometheus_text& out, const statuses& models) {
+  out.family("weir_model_pages_given_total", type::counter,
+             "Pages that the pools of a model gave to models that came or woke.");
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, m.pages_given);
+  out.family("weir_model_pages_taken_total", type::counter,
+             "Pages by which the pools of a model grew, those that were given back to them among these.");
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, m.pages_taken);
+}
+
 // ---- of clients and the process
 
 void append_clients(prometheus_text& out, const server_state& all) {
@@ -313,6 +322,7 @@ std::string metrics_text(const server_state& all) {
   append_states(out, known);
   append_loads(out, known);
   append_sleeps(out, known, picture);
+  append_pools(out, known);
   append_clients(out, all);
   append_process(out, all);
   if (const auto& fleet = all.options.fleet)

@@ -112,6 +112,10 @@ void append_model(std::string& out, const actors::model_status& m) {
       append_count(out, "wakes", m.wakes);
       append_count(out, "sleep_failures", m.nap_failures);
     }
+    if (m.gave_way + m.grew > 0) {
+      append_count(out, "pages_given", m.pages_given);
+      append_count(out, "pages_taken", m.pages_taken);
+    }
     if (m.last_wake_s) append_count(out, "last_wake_s", *m.last_wake_s);
     if (m.last_used_s) append_count(out, "last_used_s", *m.last_used_s);
     if (m.context > 0) append_count(out, "context", m.context);

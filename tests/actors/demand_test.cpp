@@ -4,6 +4,7 @@
 
 #include "core/cache/page_table.h"
 #include "tests/actors/service_fixture.h"
+#include "tests/support/budget.h"
 #include "tests/support/toy_directory.h"
 #include "tests/support/world.h"
 
@@ -119,7 +120,7 @@ std::uint64_t crowd(const std::string& device, const std::string& source, std::u
 TEST_CASE(
     "ten times more demand than the pool holds is waiting and 429s, and each job gets the tokens it gives "
     "alone") {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed)
+  for (std::uint64_t seed = 1; seed <= rounds(10); ++seed)
     CHECK(crowd("sim", "sim:rate=100,prefill=20000", seed, 80) > 5);
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/engine.h"
+#include "tests/support/budget.h"
 #include "tests/support/constraints.h"
 #include "tests/support/engine_rig.h"
 
@@ -34,7 +35,7 @@ TEST_CASE("mask pool: masks made by threads are those that the owner makes") {
 
 TEST_CASE("mask pool: it ends with masks in its queue, and refuses what has no room") {
   const auto views = views_of(letters(61));
-  for (int i = 0; i < 20; ++i) {
+  for (unsigned i = 0; i < rounds(20); ++i) {
     actors::mask_pool pool(1, 4);
     unsigned taken = 0;
     for (unsigned n = 0; n < 2000; ++n) {

@@ -97,14 +97,15 @@ TEST_CASE("memory book: a measurement replaces the promise, and what it finds mi
   memory_book book(on_device("sim"), {"sim"}, {sim_with(100 * gib)});
   const load_step first{sim_of("a", 10 * 1024)}, second{sim_of("b", 1024)};
   auto a = book.book({&first, 1}).value(), b = book.book({&second, 1}).value();
-  memory_use use;
+  model_place place;
+  auto& use = place.memory;
   use.weights = 11 * gib;
   use.total = 100 * gib;
   use.free = 20 * gib;
-  CHECK(book.settle(a.of.at("a"), 0, use) == "");  // b is still to come: what is free says nothing
+  CHECK(book.settle(a.of.at("a"), 0, place) == "");  // b is still to come: what is free says nothing
   CHECK(account(book).models == 12 * gib);
   use.weights = gib;
-  CHECK_THAT(book.settle(b.of.at("b"), 0, use), Contains("sim has 21"));
+  CHECK_THAT(book.settle(b.of.at("b"), 0, place), Contains("sim has 21"));
   CHECK(account(book).outside == 68 * gib);
   CHECK(account(book).free == 20 * gib);
 }

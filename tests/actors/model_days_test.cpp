@@ -1,5 +1,6 @@
-// Random days of a service whose models come and go, sleep and wake: loads, sleeps and wakes that fail,
-// swaps, unloads that do not wait, devices that fail, cancels, and jobs all the while. In virtual time.
+// Random days of a service whose models come and go, sleep and wake, and whose pools give way and grow:
+// loads, sleeps, wakes and changes of pools that fail, swaps, unloads that do not wait, devices that fail,
+// cancels, and jobs all the while. In virtual time.
 #include <set>
 
 #include "tests/actors/sim_town.h"
@@ -22,8 +23,8 @@ struct day {
 
   static actors::service_options options(std::mt19937_64& random) {
     actors::service_options o;
-    o.models.push_back({"a", "sim:rate=1000,prefill=100000"});
-    o.known_models.push_back({"d", "sim:rate=2000,load=40"});
+    o.models.push_back({"a", "sim:rate=1000,prefill=100000,ctx=32768,pages=1024/32/16384"});
+    o.known_models.push_back({"d", "sim:rate=2000,load=40,ctx=32768,mb=3000,pages=2048/32/16384"});
     o.devices.assign(1 + random() % 3, "sim");
     actors::planned_device device;
     device.name = "sim";
@@ -45,6 +46,7 @@ struct day {
     std::string s = "sim:prefill=100000,rate=" + std::to_string(500 + upto(2000));
     if (upto(2) == 0) s += ",load=" + std::to_string(upto(200));
     s += ",mb=" + std::to_string(upto(4096));
+    if (upto(3) != 0) s += any_pool();
     if (upto(4) == 0) s += ",fault=load";
     if (upto(8) == 0)
       s += ",sleep=never";
@@ -54,6 +56,15 @@ struct day {
       if (upto(3) == 0) s += std::string(",fault=") + kind + "@" + std::to_string(1 + upto(2));
     if (fails && upto(5) == 0) s += ",fault=device@" + std::to_string(1 + upto(200));
     if (upto(20) == 0) s += ",nonsense=1";
+    return s;
+  }
+  // Pages of a megabyte or four, of which up to 2,048 or more are of use.
+  std::string any_pool() {
+    std::string s = ",ctx=" + std::to_string(4096u << upto(5));
+    s += ",pages=" + std::to_string(1024u << (2 * upto(2))) + "/" + std::to_string(upto(5) * 32) + "/16384";
+    for (const char* kind : {"pages", "pages_room"})
+      if (upto(4) == 0 && (fails || kind[5] != 0))
+        s += std::string(",fault=") + kind + "@" + std::to_string(1 + upto(4));
     return s;
   }
   std::vector<std::string> any_devices() {
@@ -113,7 +124,8 @@ struct day {
   }
 
   void some_job() {
-    auto r = ask("hello", static_cast<std::int64_t>(1 + upto(150)), upto(1000));
+    const auto prompt = upto(4) == 0 ? std::string(1 + upto(4000), 'x') : std::string("hello");
+    auto r = ask(prompt, static_cast<std::int64_t>(1 + upto(150)), upto(1000));
     r.model = any_name();
     const auto job = town.send(std::move(r));
     if (upto(6) == 0)
@@ -159,7 +171,11 @@ struct day {
     }
     if (!fails) CHECK(town.service->ready().reason == "");
     std::uint64_t taken = 0;
-    for (const auto& m : town.service->all_models().models) taken += m.bytes.weights;
+    for (const auto& m : town.service->all_models().models) {
+      taken += m.bytes.weights + m.bytes.pages;
+      gave += m.gave_way;
+      grew += m.grew;
+    }
     CHECK(town.service->all_models().devices.at(0).models == taken);
     std::uint64_t asleep = 0;
     for (const auto& m : town.service->all_models().models) asleep += m.bytes.asleep;
@@ -189,14 +205,14 @@ struct day {
   sim_town town;
   std::vector<std::shared_ptr<order>> orders;
   std::set<std::string> impatient;  // models that were unloaded without waiting for their jobs
-  std::uint64_t naps = 0, failures = 0;
+  std::uint64_t naps = 0, failures = 0, gave = 0, grew = 0;
 };
 
 }  // namespace
 
 TEST_CASE("model days: every order and every job has one end, and a swap aborts none") {
   const auto days = rounds(1000);
-  std::uint64_t naps = 0, failures = 0;
+  std::uint64_t naps = 0, failures = 0, gave = 0, grew = 0;
   for (std::uint64_t i = 0; i < days; ++i) {
     const auto seed = drawn_seed(i);
     CAPTURE(seed);
@@ -205,8 +221,12 @@ TEST_CASE("model days: every order and every job has one end, and a swap aborts 
     d.judge();
     naps += d.naps;
     failures += d.failures;
+    gave += d.gave;
+    grew += d.grew;
   }
   if (days < 1000) return;  // how often a nap fails is luck: fewer days say nothing
+  CHECK(gave >= days / 100);
+  CHECK(grew >= days / 100);
   CHECK(naps >= days / 4);
   CHECK(failures >= days / 200);
 }

@@ -1,26 +1,23 @@
 // Models that sleep and wake by order, in virtual time: what they give back and take again, and what happens
 // where a step of either fails.
-#include <optional>
-
-#include "tests/actors/sim_town.h"
+#include "tests/actors/order_town.h"
 
 namespace weir::tests::model_naps_test {
 
 using namespace std::chrono_literals;
 using actors::model_state;
 using actors::sleep_level;
-using answer = actors::order_replies::answer;
 using core::errc;
 
 namespace {
 
-constexpr std::uint64_t mb = std::uint64_t{1} << 20;
+constexpr std::uint64_t mb = one_mb;
 constexpr const char* quick = "sim:rate=1000,prefill=100000";
 
 // A service on simulated devices of 10,000 MB, with 8,000 MB of host memory for sleep.
-struct nap_town : sim_town {
+struct nap_town : order_town {
   explicit nap_town(const std::string& a, std::size_t hosts = 1, std::uint64_t sleep_mb = 8000)
-      : sim_town(11, options(a, hosts, sleep_mb)) {}
+      : order_town(11, options(a, hosts, sleep_mb)) {}
   static actors::service_options options(const std::string& a, std::size_t hosts, std::uint64_t sleep_mb) {
     actors::service_options o;
     o.models.push_back({"a", quick + a});
@@ -31,89 +28,10 @@ struct nap_town : sim_town {
     o.owner.queue = 8;
     o.owner.audit = true;
     o.sleep_bytes = sleep_mb * mb;
-    actors::planned_device device;
-    device.name = "sim";
-    device.total = 10'000 * mb;
-    o.measured.push_back(device);
+    o.measured.push_back(sim_device(10'000));
     o.seen = std::make_shared<core::incidents>([](std::string_view) {});
     return o;
   }
-
-  struct order {
-    std::optional<answer> begun, done;
-    bool over() const { return begun && (!*begun || done); }
-  };
-  actors::order_replies into(const std::shared_ptr<order>& o) {
-    return {[o](answer a) { o->begun = std::move(a); }, [o](answer a) { o->done = std::move(a); }};
-  }
-  std::shared_ptr<order> sleep(const std::string& name, std::optional<sleep_level> level = sleep_level::host,
-                               std::optional<std::chrono::nanoseconds> drain = {}) {
-    auto o = std::make_shared<order>();
-    service->sleep_model({name, level, drain}, here.get_executor(), into(o));
-    return o;
-  }
-  std::shared_ptr<order> wake(const std::string& name) {
-    auto o = std::make_shared<order>();
-    service->wake_model({name}, here.get_executor(), into(o));
-    return o;
-  }
-  std::shared_ptr<order> load(const std::string& name, const std::string& source = "") {
-    auto o = std::make_shared<order>();
-    service->load_model({{name, source}, {}, {}}, here.get_executor(), into(o));
-    return o;
-  }
-  std::shared_ptr<order> unload(const std::string& name, bool forget = false) {
-    auto o = std::make_shared<order>();
-    service->unload_model({name, {}, forget}, here.get_executor(), into(o));
-    return o;
-  }
-  std::shared_ptr<order> swap(const std::string& out, const std::string& in) {
-    auto o = std::make_shared<order>();
-    service->swap_models({{out}, {{in, ""}, {}, {}}, {}}, here.get_executor(), into(o));
-    return o;
-  }
-  void carry_out(const std::shared_ptr<order>& o) {
-    REQUIRE(here.run([&] { return o->over(); }, 1h));
-  }
-  // Carries an order out that ends well.
-  actors::model_status well(const std::shared_ptr<order>& o) {
-    carry_out(o);
-    if (!*o->begun) FAIL(o->begun->error().fault.message);
-    if (!*o->done) FAIL(o->done->error().fault.message);
-    return **o->done;
-  }
-  // Carries an order out that is refused or fails.
-  core::error ill(const std::shared_ptr<order>& o) {
-    carry_out(o);
-    if (!*o->begun) return o->begun->error().fault;
-    REQUIRE(o->done->has_error());
-    return o->done->error().fault;
-  }
-  void pass(core::duration d) {
-    here.run([] { return false; }, d);
-  }
-
-  std::shared_ptr<job_stream> ask_of(const std::string& model, std::int64_t tokens, std::uint64_t seed = 3) {
-    auto r = ask("what is it", tokens, seed);
-    r.model = model;
-    return send(std::move(r));
-  }
-  // A new job of the model is answered as the sim's function says.
-  void answers(const std::string& model, std::uint64_t seed = 5) {
-    const auto job = ask_of(model, 40, seed);
-    settle();
-    REQUIRE(job->state() == phase::done);
-    CHECK(text_of(*job) == sim_text(seed, 40));
-  }
-  actors::model_status status(const std::string& name) const {
-    for (auto& m : service->all_models().models)
-      if (m.name == name) return m;
-    FAIL("no model is called " << name);
-    return {};
-  }
-  model_state state(const std::string& name) const { return status(name).state; }
-  std::uint64_t taken_mb() const { return service->all_models().devices.at(0).models / mb; }
-  std::uint64_t held_mb() const { return service->all_models().sleep_taken / mb; }
 };
 
 }  // namespace
@@ -253,7 +171,7 @@ TEST_CASE("naps: orders that cannot be met say why, and change nothing") {
   t.well(t.sleep("a"));
   CHECK(t.ill(t.sleep("a")).message == "a sleeps already, at level host");
   CHECK(t.ill(t.load("a")).message == "a model is called 'a' already, and it is asleep");
-  CHECK(t.ill(t.swap("a", "b")).message == "a is not loaded: it is asleep");
+  CHECK(t.ill(t.swap({"a"}, "b")).message == "a is not loaded: it is asleep");
   t.well(t.load("b"));
   CHECK(t.ill(t.wake("a")).code == errc::does_not_fit);
   CHECK(t.ill(t.wake("a")).message == "a: sim lacks 2097152000 bytes for the weights and pages of a wake");
@@ -374,7 +292,7 @@ TEST_CASE("naps: a model that sleeps is unloaded and forgotten as another") {
     t.well(t.load("a"));
     t.answers("a");
     t.well(t.sleep("a", level));
-    t.well(t.unload("a", true));
+    t.well(t.unload("a", {}, true));
     CHECK(t.service->all_models().models.size() == 1);  // b
     CHECK(t.taken_mb() + t.held_mb() == 0);
     CHECK(t.service->stats().engine.tokens == 80);

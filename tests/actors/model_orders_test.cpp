@@ -1,24 +1,21 @@
 // Models that are loaded, unloaded and swapped while a service runs, in virtual time.
-#include <optional>
-
-#include "tests/actors/sim_town.h"
+#include "tests/actors/order_town.h"
 
 namespace weir::tests::model_orders_test {
 
 using namespace std::chrono_literals;
 using actors::model_state;
-using answer = actors::order_replies::answer;
 
 namespace {
 
 constexpr const char* quick = "sim:rate=1000,prefill=100000";
 
 // A service on simulated devices whose models change.
-struct town_of_models : sim_town {
+struct town_of_models : order_town {
   explicit town_of_models(std::size_t hosts = 1, const std::vector<std::string>& models = {"a"},
                           std::uint64_t seed = 11)
-      : sim_town(seed, options(hosts, models)) {}
-  explicit town_of_models(actors::service_options o) : sim_town(11, std::move(o)) {}
+      : order_town(seed, options(hosts, models)) {}
+  explicit town_of_models(actors::service_options o) : order_town(11, std::move(o)) {}
   static actors::service_options options(std::size_t hosts, const std::vector<std::string>& models) {
     actors::service_options o;
     for (const auto& name : models) o.models.push_back({name, quick});
@@ -30,61 +27,21 @@ struct town_of_models : sim_town {
     return o;
   }
 
-  struct order {
-    std::optional<answer> begun, done;
-    bool over() const { return begun && (!*begun || done); }
-  };
-  actors::order_replies into(const std::shared_ptr<order>& o) {
-    return {[o](answer a) { o->begun = std::move(a); }, [o](answer a) { o->done = std::move(a); }};
+  order_ptr load(const std::string& name, const std::string& source = quick,
+                 std::vector<std::string> devices = {}) {
+    return order_town::load(name, source, std::move(devices));
   }
-  std::shared_ptr<order> load(const std::string& name, const std::string& source = quick,
-                              std::vector<std::string> devices = {}) {
-    auto o = std::make_shared<order>();
-    service->load_model({{name, source}, std::move(devices), {}}, here.get_executor(), into(o));
-    return o;
+  order_ptr swap(std::vector<std::string> out, const std::string& in, const std::string& source = quick,
+                 std::optional<std::chrono::nanoseconds> drain = {}) {
+    return order_town::swap(std::move(out), in, source, drain);
   }
-  std::shared_ptr<order> unload(const std::string& name, std::optional<std::chrono::nanoseconds> drain = {},
-                                bool forget = false) {
-    auto o = std::make_shared<order>();
-    service->unload_model({name, drain, forget}, here.get_executor(), into(o));
-    return o;
-  }
-  std::shared_ptr<order> swap(std::vector<std::string> out, const std::string& in,
-                              const std::string& source = quick,
-                              std::optional<std::chrono::nanoseconds> drain = {}) {
-    auto o = std::make_shared<order>();
-    service->swap_models({std::move(out), {{in, source}, {}, {}}, drain}, here.get_executor(), into(o));
-    return o;
-  }
-  void carry_out(const std::shared_ptr<order>& o) {
-    REQUIRE(here.run([&] { return o->over(); }, 1h));
-  }
-  void pass(core::duration d) {
-    here.run([] { return false; }, d);
-  }
-
-  std::shared_ptr<job_stream> ask_of(const std::string& model, std::int64_t tokens, std::uint64_t seed = 3) {
-    auto r = ask("what is it", tokens, seed);
-    r.model = model;
-    return send(std::move(r));
-  }
-  actors::model_status status(const std::string& name) const {
-    for (auto& m : service->all_models().models)
-      if (m.name == name) return m;
-    FAIL("no model is called " << name);
-    return {};
-  }
-  model_state state(const std::string& name) const { return status(name).state; }
 };
 
 // A device of 10,000 MB, on which the model `a` takes 6,000.
 actors::service_options with_memory() {
   auto o = town_of_models::options(1, {"a"});
   o.models[0].source += ",mb=6000";
-  actors::planned_device device;
-  device.name = "sim";
-  device.total = std::uint64_t{10'000} << 20;
-  o.measured.push_back(device);
+  o.measured.push_back(sim_device(10'000));
   return o;
 }
 

@@ -1,7 +1,7 @@
 // Requests for models that sleep, and models that sleep to make room for others. In virtual time.
 #include <set>
 
-#include "tests/actors/sim_town.h"
+#include "tests/actors/demand_town.h"
 
 namespace weir::tests::nap_demand_test {
 
@@ -13,68 +13,28 @@ using core::errc;
 
 namespace {
 
-constexpr std::uint64_t mb = std::uint64_t{1} << 20;
+constexpr std::uint64_t mb = one_mb;
 
 actors::model_spec sim(std::string name, std::string more = "") {
-  actors::model_spec m;
-  m.name = std::move(name);
-  m.source = "sim:prefill=100000,rate=1000" + more;
-  return m;
+  return sim_model(std::move(name), std::move(more));
 }
 
-// A device of 8,192 MB, and as much host memory for sleep as is asked.
 actors::service_options options(std::vector<actors::model_spec> ready, std::vector<actors::model_spec> known,
                                 std::uint64_t sleep_mb) {
-  actors::service_options o;
-  o.models = std::move(ready);
-  o.known_models = std::move(known);
-  actors::planned_device device;
-  device.name = "sim";
-  device.total = 8192 * mb;
-  o.measured.push_back(device);
-  o.owner.max_batch = 4;
-  o.owner.audit = true;
-  o.demand.on = true;
-  o.sleep_bytes = sleep_mb * mb;
-  return o;
+  return demand_options(std::move(ready), std::move(known), sleep_mb);
 }
 
-struct log_lines {
-  std::shared_ptr<std::vector<std::string>> lines = std::make_shared<std::vector<std::string>>();
-};
-
-struct demand_town : log_lines, sim_town {
-  explicit demand_town(actors::service_options o, std::uint64_t seed = 1)
-      : sim_town(seed, heard(std::move(o), lines)) {}
-  static actors::service_options heard(actors::service_options o,
-                                       const std::shared_ptr<std::vector<std::string>>& to) {
-    o.seen = std::make_shared<core::incidents>([to](std::string_view line) { to->emplace_back(line); });
-    return o;
-  }
+struct nap_town : demand_town {
+  using demand_town::demand_town;
 
   std::shared_ptr<job_stream> send_to(std::string model, std::int64_t tokens = 20, std::uint64_t seed = 3) {
     auto r = ask("hello", tokens, seed);
     r.model = std::move(model);
     return send(std::move(r));
   }
-  void wait(core::duration d) {  // also where nothing else happens
-    bool over = false;
-    here.after(d, [&] { over = true; });
-    REQUIRE(here.run([&] { return over; }));
-  }
   void put_to_sleep(const std::string& name, std::optional<sleep_level> level = sleep_level::host) {
-    std::optional<bool> well;
-    service->sleep_model({name, level, {}}, here.get_executor(), {{}, [&](auto a) { well = a.has_value(); }});
-    REQUIRE(here.run([&] { return well.has_value(); }, 1h));
-    REQUIRE(*well);
+    well(sleep(name, level));
   }
-  actors::model_status status(std::string_view name) {
-    for (auto& m : service->all_models().models)
-      if (m.name == name) return m;
-    FAIL("no such model");
-    return {};
-  }
-  model_state state(std::string_view name) { return status(name).state; }
 };
 
 bool answered(const std::shared_ptr<job_stream>& s, std::uint64_t seed = 3) {
@@ -86,7 +46,7 @@ bool answered(const std::shared_ptr<job_stream>& s, std::uint64_t seed = 3) {
 
 TEST_CASE("naps on demand: a request for a model that sleeps wakes it, whatever its level") {
   for (const auto level : {sleep_level::host, sleep_level::disk}) {
-    demand_town t(options({sim("a", ",mb=3000,load=2000,sleep=100/400")}, {}, 8000));
+    nap_town t(options({sim("a", ",mb=3000,load=2000,sleep=100/400")}, {}, 8000));
     t.put_to_sleep("a", level);
     const auto first = t.send_to("a"), second = t.send_to("a", 30, 4);
     t.wait(200ms);
@@ -104,7 +64,7 @@ TEST_CASE("naps on demand: a request for a model that sleeps wakes it, whatever 
 
 TEST_CASE("naps on demand: a request for a model that sleeps is checked at once, and wakes nothing if bad") {
   for (const auto level : {sleep_level::host, sleep_level::disk}) {
-    demand_town t(options({sim("a", ",mb=3000,ctx=64")}, {}, 8000));
+    nap_town t(options({sim("a", ",mb=3000,ctx=64")}, {}, 8000));
     t.put_to_sleep("a", level);
     const auto refused = [&](request r) {
       r.model = "a";
@@ -127,7 +87,7 @@ TEST_CASE("naps on demand: a request for a model that sleeps is checked at once,
 
 TEST_CASE("naps on demand: lists, figures and work on texts wake nothing, and neither does load: refuse") {
   for (const auto level : {sleep_level::host, sleep_level::disk}) {
-    demand_town t(options({sim("a", ",mb=3000")}, {}, 8000));
+    nap_town t(options({sim("a", ",mb=3000")}, {}, 8000));
     t.put_to_sleep("a", level);
     t.service->all_models();
     t.service->figures();
@@ -157,8 +117,8 @@ TEST_CASE("naps on demand: lists, figures and work on texts wake nothing, and ne
 }
 
 TEST_CASE("naps on demand: two models that do not fit together take turns by sleep and wake, not by loads") {
-  demand_town t(options({sim("a", ",mb=6000,load=9000,sleep=100/200")},
-                        {sim("b", ",mb=6000,load=9000,sleep=100/200")}, 16'000));
+  nap_town t(options({sim("a", ",mb=6000,load=9000,sleep=100/200")},
+                     {sim("b", ",mb=6000,load=9000,sleep=100/200")}, 16'000));
   t.send_to("b");  // its only load
   t.settle();
   for (int i = 0; i < 4; ++i) {
@@ -179,8 +139,7 @@ TEST_CASE("naps on demand: two models that do not fit together take turns by sle
 
 TEST_CASE("naps on demand: what has no room on the host, or cannot sleep, is unloaded for another one") {
   for (const std::string more : {",sleep=never", ""}) {
-    demand_town t(
-        options({sim("a", ",mb=6000" + more)}, {sim("b", ",mb=6000")}, more.empty() ? 5999 : 16'000));
+    nap_town t(options({sim("a", ",mb=6000" + more)}, {sim("b", ",mb=6000")}, more.empty() ? 5999 : 16'000));
     t.wait(60s);
     const auto job = t.send_to("b");
     t.settle();
@@ -191,7 +150,7 @@ TEST_CASE("naps on demand: what has no room on the host, or cannot sleep, is unl
 }
 
 TEST_CASE("naps on demand: of several that leave, as many sleep as the host has room for") {
-  demand_town t(options({sim("a", ",mb=3000"), sim("b", ",mb=3000")}, {sim("c", ",mb=8000")}, 4000));
+  nap_town t(options({sim("a", ",mb=3000"), sim("b", ",mb=3000")}, {sim("c", ",mb=8000")}, 4000));
   t.wait(60s);
   const auto job = t.send_to("c");
   t.settle();
@@ -204,7 +163,7 @@ TEST_CASE("naps on demand: of several that leave, as many sleep as the host has 
 
 TEST_CASE("naps on demand: a model whose sleep fails is unloaded for another one, and the log says so") {
   for (const std::string kind : {"sleep", "sleep_room"}) {
-    demand_town t(options({sim("a", ",mb=6000,fault=" + kind + "@1")}, {sim("b", ",mb=6000")}, 16'000));
+    nap_town t(options({sim("a", ",mb=6000,fault=" + kind + "@1")}, {sim("b", ",mb=6000")}, 16'000));
     t.wait(60s);
     const auto job = t.send_to("b");
     t.settle();
@@ -219,7 +178,7 @@ TEST_CASE("naps on demand: a model whose sleep fails is unloaded for another one
 }
 
 TEST_CASE("naps on demand: what went to sleep for a load that fails is awake again") {
-  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000,load=1000,fault=load")}, 16'000));
+  nap_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000,load=1000,fault=load")}, 16'000));
   t.wait(60s);
   const auto no = t.send_to("b");
   t.settle();
@@ -234,7 +193,7 @@ TEST_CASE("naps on demand: what went to sleep for a load that fails is awake aga
 }
 
 TEST_CASE("naps on demand: a wake that breaks the model fails its requests, and a later one loads it anew") {
-  demand_town t(options({sim("a", ",mb=3000,load=1000,fault=wake@1")}, {}, 8000));
+  nap_town t(options({sim("a", ",mb=3000,load=1000,fault=wake@1")}, {}, 8000));
   t.put_to_sleep("a");
   const auto no = t.send_to("a");
   t.settle();
@@ -252,7 +211,7 @@ TEST_CASE("naps on demand: a wake that breaks the model fails its requests, and 
 }
 
 TEST_CASE("naps on demand: where the device is full after all, requests are refused, and it sleeps on") {
-  demand_town t(options({sim("a", ",mb=3000,fault=wake_room@1")}, {}, 8000));
+  nap_town t(options({sim("a", ",mb=3000,fault=wake_room@1")}, {}, 8000));
   t.put_to_sleep("a");
   const auto no = t.send_to("a");
   t.settle();
@@ -269,7 +228,7 @@ TEST_CASE("naps on demand: where the device is full after all, requests are refu
 }
 
 TEST_CASE("naps on demand: busy models make way for a wake, as for a load") {
-  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}, 16'000));
+  nap_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}, 16'000));
   t.put_to_sleep("a");
   t.send_to("b", 5000);
   t.wait(1s);
@@ -285,7 +244,7 @@ TEST_CASE("naps on demand: busy models make way for a wake, as for a load") {
 TEST_CASE("naps on demand: a host with as many models as it may have lets one sleep for another") {
   auto o = options({sim("a", ",mb=10")}, {sim("b", ",mb=10")}, 1000);
   o.owner.models = 1;
-  demand_town t(std::move(o));
+  nap_town t(std::move(o));
   t.wait(60s);
   const auto b = t.send_to("b");
   t.settle();
@@ -304,7 +263,7 @@ TEST_CASE("naps on demand: a model without jobs goes to sleep after its time, or
   b.idle_sleep = b.idle_unload = 20s;
   c.idle_sleep = 20s;
   c.pinned = true;
-  demand_town t(options({a, b, c}, {}, 1000));
+  nap_town t(options({a, b, c}, {}, 1000));
   t.wait(15s);
   CHECK(t.state("a") == model_state::ready);
   t.wait(8s);

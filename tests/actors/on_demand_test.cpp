@@ -1,7 +1,7 @@
 // Requests for models that are not ready: they wait, are refused, or make models leave. In virtual time.
 #include <set>
 
-#include "tests/actors/sim_town.h"
+#include "tests/actors/demand_town.h"
 #include "tests/support/budget.h"
 #include "tests/support/seed.h"
 
@@ -13,34 +13,19 @@ using actors::request;
 
 namespace {
 
-constexpr std::uint64_t mb = std::uint64_t{1} << 20;
+constexpr std::uint64_t mb = one_mb;
 
 actors::model_spec sim(std::string name, std::string more = "") {
-  actors::model_spec m;
-  m.name = std::move(name);
-  m.source = "sim:prefill=100000,rate=1000" + more;
-  return m;
+  return sim_model(std::move(name), std::move(more));
 }
 
-// A device of 8,192 MB.
 actors::service_options options(std::vector<actors::model_spec> ready,
                                 std::vector<actors::model_spec> known) {
-  actors::service_options o;
-  o.models = std::move(ready);
-  o.known_models = std::move(known);
-  actors::planned_device device;
-  device.name = "sim";
-  device.total = 8192 * mb;
-  o.measured.push_back(device);
-  o.owner.max_batch = 4;
-  o.owner.audit = true;
-  o.demand.on = true;
-  o.seen = std::make_shared<core::incidents>([](std::string_view) {});
-  return o;
+  return demand_options(std::move(ready), std::move(known));
 }
 
-struct demand_town : sim_town {
-  explicit demand_town(actors::service_options o, std::uint64_t seed = 1) : sim_town(seed, std::move(o)) {}
+struct asking_town : demand_town {
+  using demand_town::demand_town;
 
   std::shared_ptr<job_stream> send_to(std::string model, std::int64_t tokens = 20,
                                       std::optional<request::load> how = {}, std::uint64_t key = 0) {
@@ -50,18 +35,6 @@ struct demand_town : sim_town {
     r.who.key = key;
     return send(std::move(r));
   }
-  void wait(core::duration d) {  // also where nothing else happens
-    bool over = false;
-    here.after(d, [&] { over = true; });
-    REQUIRE(here.run([&] { return over; }));
-  }
-  actors::model_status status(std::string_view name) {
-    for (auto& m : service->all_models().models)
-      if (m.name == name) return m;
-    FAIL("no such model");
-    return {};
-  }
-  model_state state(std::string_view name) { return status(name).state; }
 };
 
 bool answered(const std::shared_ptr<job_stream>& s) {
@@ -71,7 +44,7 @@ bool answered(const std::shared_ptr<job_stream>& s) {
 }  // namespace
 
 TEST_CASE("on demand: a request for a model that is known waits for its load, and is answered") {
-  demand_town t(options({sim("a")}, {sim("b", ",load=2000,mb=100")}));
+  asking_town t(options({sim("a")}, {sim("b", ",load=2000,mb=100")}));
   const auto first = t.send_to("b"), second = t.send_to("b");
   t.wait(1s);
   CHECK(first->state() == phase::pending);
@@ -89,7 +62,7 @@ TEST_CASE("on demand: a request for a model that is known waits for its load, an
 }
 
 TEST_CASE("on demand: a request that does not wait is told when to come again, and loads nothing") {
-  demand_town t(options({sim("a")}, {sim("b", ",load=2000")}));
+  asking_town t(options({sim("a")}, {sim("b", ",load=2000")}));
   const auto no = t.send_to("b", 20, request::load::refuse);
   t.settle();
   REQUIRE(no->state() == phase::refused);
@@ -104,7 +77,7 @@ TEST_CASE("on demand: a request that does not wait is told when to come again, a
 }
 
 TEST_CASE("on demand: lists, figures and text load nothing") {
-  demand_town t(options({sim("a")}, {sim("b")}));
+  asking_town t(options({sim("a")}, {sim("b")}));
   t.service->all_models();
   t.service->figures();
   t.service->stats();
@@ -121,7 +94,7 @@ TEST_CASE("on demand: lists, figures and text load nothing") {
 
 TEST_CASE("on demand: nobody waits for longer than load_wait, and a load that nobody waits for is undone") {
   auto o = options({sim("a")}, {sim("b", ",load=200000")});
-  demand_town t(std::move(o));
+  asking_town t(std::move(o));
   const auto late = t.send_to("b");
   t.wait(119s);
   CHECK(late->state() == phase::pending);
@@ -144,7 +117,7 @@ TEST_CASE("on demand: nobody waits for longer than load_wait, and a load that no
 }
 
 TEST_CASE("on demand: the deadline of a request goes on while it waits") {
-  demand_town t(options({sim("a")}, {sim("b", ",load=20000")}));
+  asking_town t(options({sim("a")}, {sim("b", ",load=20000")}));
   auto r = ask("hello", 20);
   r.model = "b";
   r.deadline = 3000ms;
@@ -155,7 +128,7 @@ TEST_CASE("on demand: the deadline of a request goes on while it waits") {
 }
 
 TEST_CASE("on demand: a load that fails fails those that wait for it, and is not tried again at once") {
-  demand_town t(options({sim("a")}, {sim("b", ",load=2000,fault=load")}));
+  asking_town t(options({sim("a")}, {sim("b", ",load=2000,fault=load")}));
   const auto first = t.send_to("b");
   t.settle();
   REQUIRE(first->state() == phase::refused);
@@ -173,7 +146,7 @@ TEST_CASE("on demand: a load that fails fails those that wait for it, and is not
 }
 
 TEST_CASE("on demand: a model that rests leaves for another, and one that was just used stays for a while") {
-  demand_town t(options({sim("a", ",mb=3000"), sim("b", ",mb=3000")}, {sim("c", ",mb=3000")}));
+  asking_town t(options({sim("a", ",mb=3000"), sim("b", ",mb=3000")}, {sim("c", ",mb=3000")}));
   t.wait(60s);
   t.send_to("b");
   t.settle();
@@ -192,7 +165,7 @@ TEST_CASE("on demand: a model that rests leaves for another, and one that was ju
 }
 
 TEST_CASE("on demand: what left for a load that fails is loaded again") {
-  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000,load=1000,fault=load")}));
+  asking_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000,load=1000,fault=load")}));
   t.wait(60s);
   const auto no = t.send_to("b");
   t.settle();
@@ -207,7 +180,7 @@ TEST_CASE("on demand: what left for a load that fails is loaded again") {
 TEST_CASE("on demand: pinned models stay, and a request for one that has no room is told the numbers") {
   auto a = sim("a", ",mb=6000");
   a.pinned = true;
-  demand_town t(options({a}, {sim("b", ",mb=6000")}));
+  asking_town t(options({a}, {sim("b", ",mb=6000")}));
   t.wait(60s);
   const auto no = t.send_to("b");
   t.wait(1s);
@@ -219,7 +192,7 @@ TEST_CASE("on demand: pinned models stay, and a request for one that has no room
 }
 
 TEST_CASE("on demand: an order pins a model, and another one lets it leave again") {
-  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
+  asking_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
   t.wait(60s);
   const auto pin = [&](bool yes) {
     std::optional<actors::order_replies::answer> said;
@@ -244,7 +217,7 @@ TEST_CASE("on demand: an order pins a model, and another one lets it leave again
 }
 
 TEST_CASE("on demand: A B A A becomes A A A B, and no job is aborted") {
-  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
+  asking_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
   std::vector<std::string> ended;
   const auto note = [&](const std::string& model, std::int64_t tokens) {
     auto r = ask("hello", tokens);
@@ -267,7 +240,7 @@ TEST_CASE("on demand: A B A A becomes A A A B, and no job is aborted") {
 }
 
 TEST_CASE("on demand: a busy model makes way after swap_wait, and what comes for it later waits in line") {
-  demand_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
+  asking_town t(options({sim("a", ",mb=6000")}, {sim("b", ",mb=6000")}));
   bool flows = true;
   std::function<void()> more = [&] {  // a is asked every second, for as long as it flows
     if (!flows) return;
@@ -292,7 +265,7 @@ TEST_CASE("on demand: a model without jobs is unloaded after its time, which a r
   a.idle_unload = 20s;
   auto o = options({a}, {});
   o.demand.longest_stay = 60s;
-  demand_town t(std::move(o));
+  asking_town t(std::move(o));
   t.wait(15s);
   CHECK(t.state("a") == model_state::ready);
   t.wait(7s);
@@ -310,7 +283,7 @@ TEST_CASE("on demand: a model without jobs is unloaded after its time, which a r
 }
 
 TEST_CASE("on demand: a key waits for one model at a time") {
-  demand_town t(options({}, {sim("a", ",load=3000"), sim("b", ",load=3000")}));
+  asking_town t(options({}, {sim("a", ",load=3000"), sim("b", ",load=3000")}));
   const auto one = t.send_to("a", 20, {}, 7), same = t.send_to("a", 20, {}, 7),
              other = t.send_to("b", 20, {}, 7), foreign = t.send_to("b", 20, {}, 8);
   t.settle();
@@ -320,7 +293,7 @@ TEST_CASE("on demand: a key waits for one model at a time") {
 }
 
 TEST_CASE("on demand: a server that drains refuses those that wait") {
-  demand_town t(options({sim("a")}, {sim("b", ",load=20000")}));
+  asking_town t(options({sim("a")}, {sim("b", ",load=20000")}));
   const auto job = t.send_to("b");
   t.wait(1s);
   bool idle = false;
@@ -444,7 +417,7 @@ struct day {
   }
 
   std::mt19937_64 random;
-  demand_town town;
+  asking_town town;
   int orders = 0;  // under way
   std::vector<std::uint64_t> seeds;  // of town.all
   std::uint64_t loads = 0, ends = 0, naps = 0;

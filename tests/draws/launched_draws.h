@@ -49,7 +49,7 @@ class launched_draws final : public kernels::decoder {
   }
   std::uint64_t page_bytes() const noexcept override { return 0; }
   std::string_view kv_type() const noexcept override { return ""; }
-  void set_pages(void*, std::uint32_t) override {}
+  void set_pages(void*, std::uint32_t, std::uint64_t) override {}
   std::uint32_t prompt_rows() const noexcept override { return 1; }
   bool warm_up(std::uint32_t, std::uint32_t, std::uint32_t) override { return true; }
   bool forward(const kernels::decoder_step&) override { return false; }

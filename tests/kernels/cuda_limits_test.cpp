@@ -90,7 +90,7 @@ class toy {
   // Warms the decoder up, which launches prompts, steps of decoding alone and beside prompts, and draws.
   bool run() {
     if (!decoder_ || decoder_->page_bytes() * 64 > (8u << 20)) return false;
-    decoder_->set_pages(pages_.data(), 64);
+    decoder_->set_pages(pages_.data(), 64, 64 * decoder_->page_bytes() / 2);
     return decoder_->warm_up(40, 200, 64);
   }
 

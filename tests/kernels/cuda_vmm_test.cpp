@@ -29,6 +29,12 @@ struct fake_driver {
     if (!right) wrong = true;
     return fails_in >= 0 && fails_in-- == 0 ? failure : CUDA_SUCCESS;
   }
+  // Whether each byte of a range has memory, and its pieces end where it does.
+  bool is_mapped(CUdeviceptr at, std::uint64_t n) const {
+    const CUdeviceptr end = at + n;
+    for (auto m = mapped.find(at); at < end && m != mapped.end() && m->first == at; ++m) at += m->second;
+    return at == end;
+  }
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const auto& [at, n] : mapped) sum += n;
@@ -76,7 +82,7 @@ vmm_driver table() {
     return now->answer(whole);
   };
   t.set_access = [](CUdeviceptr at, std::size_t n, const CUmemAccessDesc*, std::size_t) {
-    if (const CUresult e = now->answer(now->reserved[at] == n); e != CUDA_SUCCESS) return e;
+    if (const CUresult e = now->answer(now->is_mapped(at, n)); e != CUDA_SUCCESS) return e;
     now->accessible = n;
     return CUDA_SUCCESS;
   };
@@ -115,6 +121,69 @@ TEST_CASE("an allocation takes granules and a rest, gives them back, and takes t
   }
   CHECK((driver.mapped.empty() && driver.reserved.empty() && !driver.wrong));
   CHECK_FALSE(d.failed());
+}
+
+TEST_CASE("parts of a reservation come and go in pieces, and all of it is freed with what it has") {
+  fake_driver driver;
+  now = &driver;
+  device d;
+  constexpr std::uint64_t piece = 4 * unit;
+  {
+    virtual_memory vmm(d, table(), 0, unit);
+    auto* at = static_cast<std::byte*>(vmm.reserve(10 * piece, piece));
+    REQUIRE(at);
+    CHECK((vmm.owns(at) && vmm.reserved(at + 10 * piece - 1) && !vmm.reserved(at + 10 * piece)));
+    CHECK(driver.bytes() == 0);
+    REQUIRE(vmm.take_part(at + 2 * piece, 3 * piece));
+    CHECK(driver.mapped.size() == 3);
+    REQUIRE(vmm.take_part(at + 5 * piece, piece + unit));
+    CHECK(driver.bytes() == 4 * piece + unit);
+    CHECK(vmm.give_back_part(at + 4 * piece, 6 * piece) == 2 * piece + unit);
+    CHECK(driver.bytes() == 2 * piece);
+    CHECK(vmm.give_back_part(at + 4 * piece, 6 * piece) == 0);
+    REQUIRE(vmm.take_part(at + 4 * piece, 2 * piece));
+    void* beside = vmm.allocate(unit);
+    CHECK((vmm.owns(beside) && !vmm.reserved(beside)));
+    vmm.free(at);
+    CHECK((driver.bytes() == unit && !vmm.owns(at)));
+    REQUIRE(vmm.take_part(vmm.reserve(piece, piece), piece));
+  }
+  CHECK((driver.mapped.empty() && driver.reserved.empty() && driver.handles.empty() && !driver.wrong));
+  CHECK_FALSE(d.failed());
+}
+
+TEST_CASE("whatever call of the driver fails, a part has all of its memory or none") {
+  constexpr std::uint64_t piece = 4 * unit;
+  constexpr int calls = 3 * 3 + 1;  // to make, map and release each piece; access
+  const auto failure = GENERATE(CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_DEVICE);
+  int failed = 0;
+  for (int call = 0; call < 20; ++call) {
+    CAPTURE(failure, call);
+    fake_driver driver;
+    now = &driver;
+    driver.failure = failure;
+    device d;
+    {
+      virtual_memory vmm(d, table(), 0, unit);
+      auto* at = static_cast<std::byte*>(vmm.reserve(10 * piece, piece));
+      REQUIRE(vmm.take_part(at, 2 * piece));
+      driver.fails_in = call;
+      const bool taken = vmm.take_part(at + 2 * piece, 2 * piece + unit);
+      const bool hit = driver.fails_in < 0;
+      driver.fails_in = -1;
+      failed += hit;
+      CHECK(driver.mapped.size() == (taken ? 5 : 2));
+      CHECK(driver.handles.empty());
+      CHECK((taken || hit));
+      CHECK_FALSE(d.failed());  // it is told on the device's thread
+      const bool broken = hit && failure != CUDA_ERROR_OUT_OF_MEMORY;
+      if (!taken) CHECK(vmm.take_part(at + 2 * piece, piece) == !broken);
+      CHECK((vmm.allocate(unit) == nullptr) == broken);
+      CHECK(d.failed() == broken);
+    }
+    CHECK((driver.mapped.empty() && driver.reserved.empty() && !driver.wrong));
+  }
+  CHECK(failed == calls);
 }
 
 TEST_CASE(

@@ -78,6 +78,109 @@ TEST_CASE("hosts give memory back and take it again, zeroed and committed, at th
   }
 }
 
+namespace {
+
+// Addresses of which parts have memory.
+struct reservation {
+  backend_ptr of;
+  std::uint64_t bytes;
+  std::byte* at;
+
+  reservation(const backend_ptr& b, std::uint64_t n, std::uint64_t piece)
+      : of(b), bytes(n), at(static_cast<std::byte*>(b->do_reserve(b->self, n, piece))) {}
+  reservation(const reservation&) = delete;
+  ~reservation() { of->do_free(of->self, at, bytes); }
+
+  bool take(std::uint64_t from, std::uint64_t n) const { return of->do_take_again(of->self, at + from, n); }
+  std::uint64_t give(std::uint64_t from, std::uint64_t n) const {
+    return of->do_give_back(of->self, at + from, n);
+  }
+  void fill(std::uint64_t from, std::uint64_t n, int value) const {
+    const std::vector<std::byte> bytes_of(n, static_cast<std::byte>(value));
+    of->do_upload(of->self, at + from, bytes_of.data(), n);
+  }
+  bool is_all(std::uint64_t from, std::uint64_t n, int value) const {
+    std::vector<std::byte> found(n);
+    of->do_download(of->self, found.data(), at + from, n);
+    return std::ranges::all_of(found, [&](std::byte x) { return x == static_cast<std::byte>(value); });
+  }
+};
+
+// Whether the host has memory behind each of the pages of a part.
+bool all_resident(const reservation& r, std::uint64_t from, std::uint64_t n, bool wanted) {
+  std::vector<unsigned char> in(n / 4096);
+  REQUIRE(::mincore(r.at + from, n, in.data()) == 0);
+  return std::ranges::all_of(in, [&](unsigned char c) { return ((c & 1) != 0) == wanted; });
+}
+
+}  // namespace
+
+TEST_CASE("hosts: parts of a reservation get memory, zeroed and committed, and give it back") {
+  for (const auto& b : {reference_backend(), cpu_backend(2)}) {
+    CAPTURE(b->name);
+    constexpr std::uint64_t piece = 64 << 10;
+    REQUIRE(piece % b->pieces.unit == 0);
+    const reservation r(b, 40 * piece, piece);
+    REQUIRE(r.at != nullptr);
+    CHECK(all_resident(r, 0, r.bytes, false));
+    for (int round = 1; round < 4; ++round) {
+      REQUIRE(r.take(3 * piece, 20 * piece));
+      CHECK(all_resident(r, 3 * piece, 20 * piece, true));
+      CHECK(r.is_all(3 * piece, 20 * piece, 0));
+      r.fill(3 * piece, 20 * piece, round);
+      CHECK(r.give(10 * piece, 13 * piece) == 13 * piece);
+      CHECK(all_resident(r, 10 * piece, 13 * piece, false));
+      CHECK(all_resident(r, 0, 3 * piece, false));
+      REQUIRE(r.take(10 * piece, 2 * piece + 4096));
+      CHECK(r.is_all(3 * piece, 7 * piece, round));
+      CHECK(r.is_all(10 * piece, 2 * piece + 4096, 0));
+      CHECK(all_resident(r, 12 * piece + 4096, piece - 4096, false));
+      r.give(0, r.bytes);
+      CHECK(all_resident(r, 0, r.bytes, false));
+    }
+    REQUIRE(r.take(0, piece));  // is freed with what it has
+  }
+}
+
+TEST_CASE("cuda: parts of a reservation get zeroed memory, give it back, and take no byte more") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  if (!b->do_reserve) {
+    std::cerr << "skipped: " << b->name << " has no virtual memory management\n";
+    return;
+  }
+  const std::uint64_t unit = b->pieces.unit, piece = 4 * unit;
+  const std::uint64_t before = free_of(b);
+  {
+    const reservation r(b, 40 * piece, piece);
+    REQUIRE(r.at != nullptr);
+    CHECK(near(before - free_of(b), 0));
+    for (int round = 1; round < 4; ++round) {
+      REQUIRE(r.take(3 * piece, 20 * piece));
+      CHECK(near(before - free_of(b), 20 * piece));
+      CHECK(r.is_all(3 * piece, 20 * piece, 0));
+      r.fill(3 * piece, 20 * piece, round);
+      CHECK(r.give(10 * piece, 30 * piece) == 13 * piece);
+      CHECK(near(before - free_of(b), 7 * piece));
+      REQUIRE(r.take(10 * piece, 2 * piece + unit));  // ends within a piece
+      CHECK(near(before - free_of(b), 9 * piece + unit));
+      CHECK(r.is_all(3 * piece, 7 * piece, round));
+      CHECK(r.is_all(10 * piece, 2 * piece + unit, 0));
+      CHECK(r.give(0, r.bytes) == 9 * piece + unit);
+      CHECK(near(before - free_of(b), 0));
+    }
+    REQUIRE(r.take(0, piece));  // is freed with what it has
+    const buffer others(b, free_of(b) - (std::uint64_t{256} << 20));
+    REQUIRE(others.data() != nullptr);
+    const reservation large(b, std::uint64_t{1} << 30, piece);
+    const std::uint64_t free = free_of(b);
+    CHECK_FALSE(large.take(0, large.bytes));
+    CHECK(near(free, free_of(b)));
+  }
+  CHECK(near(before - free_of(b), 0));
+  REQUIRE(b->fault(b->self) == nullptr);
+}
+
 TEST_CASE("cuda: memory that is given back is free, and comes again zeroed where it was") {
   const auto b = tests::cuda_device();
   if (!b) return;

@@ -35,8 +35,7 @@ struct engine_rig {
 
   explicit engine_rig(core::engine_config c = small_config(),
                       std::shared_ptr<const core::tokenizer> t = letters(61), std::uint32_t context = 4096,
-                      loop_kind how = loop_kind::plain,
-                      std::shared_ptr<core::grammar::mask_helpers> h = {})
+                      loop_kind how = loop_kind::plain, std::shared_ptr<core::grammar::mask_helpers> h = {})
       : helpers(std::move(h)) {
     auto m = std::make_unique<toy_model>(t->vocab_size(), context);
     toy = m.get();
@@ -57,6 +56,13 @@ struct engine_rig {
   engine_rig(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t,
              core::engine_config c) {
     build(std::move(m), std::move(t), c);
+  }
+
+  // With the pages that the model has already allocated.
+  struct as_it_is {};
+  engine_rig(std::unique_ptr<core::model> m, const std::shared_ptr<const core::tokenizer>& t,
+             core::engine_config c, as_it_is) {
+    finish(std::move(m), t, c);
   }
 
   // Makes one step, which takes a microsecond, and then checks the engine's invariants.
@@ -114,6 +120,11 @@ struct engine_rig {
   void build(std::unique_ptr<core::model> m, const std::shared_ptr<const core::tokenizer>& t,
              core::engine_config c) {
     REQUIRE(m->allocate_pages(c.kv_pages).has_value());
+    finish(std::move(m), t, c);
+  }
+
+  void finish(std::unique_ptr<core::model> m, const std::shared_ptr<const core::tokenizer>& t,
+              core::engine_config c) {
     if (c.host_pages > 0) REQUIRE(m->allocate_host_pages(c.host_pages).has_value());
     engine = std::make_unique<core::engine>(std::move(m), core::token_table(*t), c, clock, helpers);
   }

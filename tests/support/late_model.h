@@ -5,6 +5,7 @@
 // samplers and masks are copied when they are given, as a device reads them then and not later.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <functional>
@@ -24,11 +25,11 @@ class late_model final : public core::model {
     info_.runs_ahead = true;
   }
 
-  std::uint32_t behind = 0;        // forwards that were begun while another was under way
-  std::uint32_t wasted = 0;        // rows of logits that nobody drew from
-  std::uint32_t told = 0;          // tokens that were collected
-  std::function<void()> on_draws;  // called as draws are begun, which may take a busy device long
-  bool company = false;            // as set_company() said last
+  std::uint32_t behind = 0;                // forwards that were begun while another was under way
+  std::uint32_t wasted = 0;                // rows of logits that nobody drew from
+  std::uint32_t told = 0;                  // tokens that were collected
+  std::function<void()> on_draws;          // called as draws are begun, which may take a busy device long
+  bool company = false;                    // as set_company() said last
   std::optional<core::duration> measured;  // what device_time() answers
   // Called before a step or its draws are begun, and before its tokens are collected; an error is the
   // device's.
@@ -46,6 +47,25 @@ class late_model final : public core::model {
   core::result<void> restore_page(core::page_id page, std::uint32_t slot) override {
     catch_up();
     return model_->restore_page(page, slot);
+  }
+
+  core::result<void> move_pages(std::span<const core::page_copy> moves) override {
+    catch_up();
+    return model_->move_pages(moves);
+  }
+  core::result<void> reserve_pages(std::uint32_t most) override { return model_->reserve_pages(most); }
+  std::int32_t pages() const noexcept override { return model_->pages(); }
+  std::int32_t most_pages() const noexcept override { return model_->most_pages(); }
+  std::int32_t page_step() const noexcept override { return model_->page_step(); }
+  // No step that is under way may use a page above. A step that is not computed yet reads and writes its
+  // pages.
+  core::result<void> set_pages(std::int32_t pages) override {
+    for (const step& s : steps_) {
+      if (s.computed) continue;
+      for (const auto& list : s.pages)
+        for (const core::page_id p : list) REQUIRE(p < std::min(pages, model_->pages()));
+    }
+    return model_->set_pages(pages);
   }
 
   core::result<void> forward(const core::batch& b) override {

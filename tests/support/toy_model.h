@@ -37,7 +37,7 @@ class toy_model final : public core::model {
   // Draws whose logits are NaN: seed, index of the output token.
   std::function<bool(std::uint64_t, std::uint32_t)> broken;
   std::uint32_t forwards = 0;
-  bool copies_fail = false;         // of pages to host memory and back
+  bool copies_fail = false;  // of pages to host memory and back
   // Whether draws may leave out rows: their sequences ended meanwhile, or their masks were late.
   bool some_rows_unwanted = false;
   // Whether tokens leave contexts: a draw's position is then beyond its row.
@@ -58,6 +58,7 @@ class toy_model final : public core::model {
 
   core::result<void> allocate_pages(std::uint32_t count) override {
     memory_.assign(std::size_t{count} * core::page_tokens, -1);
+    pages_ = static_cast<std::int32_t>(count);
     return {};
   }
 
@@ -93,8 +94,31 @@ class toy_model final : public core::model {
   }
   bool asleep = false, no_sleep = false;
 
+  core::result<void> move_pages(std::span<const core::page_copy> moves) override {
+    REQUIRE_FALSE(asleep);
+    if (copies_fail) return core::make_error(core::errc::internal, "no copy today");
+    for (const auto& c : moves) std::ranges::copy(page_at(c.from), page_at(c.to).begin());
+    return {};
+  }
+  // The pool has addresses for all pages of allocate_pages(). A page without memory is not touched.
+  std::int32_t pages() const noexcept override { return pages_; }
+  std::int32_t most_pages() const noexcept override {
+    return static_cast<std::int32_t>(memory_.size() / core::page_tokens);
+  }
+  std::int32_t page_step() const noexcept override { return 1; }
+  core::result<void> set_pages(std::int32_t pages) override {
+    REQUIRE((pages >= 1 && pages <= most_pages()));
+    if (pages > pages_ && no_room) return core::make_error(core::errc::does_not_fit, "no memory today");
+    const auto changed = memory_.begin() + std::min(pages, pages_) * page_span;
+    std::fill(changed, memory_.begin() + std::max(pages, pages_) * page_span, -4);
+    pages_ = pages;
+    return {};
+  }
+  bool no_room = false;
+
   // The tokens stored in a page, one for each row.
   std::span<core::token_id> page_at(core::page_id page) {
+    if (page < 0 || page >= pages_) FAIL("page " << page << " has no memory");
     return page_of(memory_, static_cast<std::size_t>(page));
   }
 
@@ -106,7 +130,7 @@ class toy_model final : public core::model {
     }
     for (const auto& c : b.copies) {
       REQUIRE(c.from != c.to);
-      std::copy_n(memory_.begin() + c.from * page_span, page_span, memory_.begin() + c.to * page_span);
+      std::ranges::copy(page_at(c.from), page_at(c.to).begin());
     }
     rows_.assign(b.logits_rows, {});
     behind_.assign(b.logits_rows, 0);
@@ -151,12 +175,12 @@ class toy_model final : public core::model {
  private:
   static constexpr std::ptrdiff_t page_span = core::page_tokens;
   static std::span<core::token_id> page_of(std::vector<core::token_id>& all, std::size_t page) {
-    REQUIRE((page + 1) * core::page_tokens <= all.size());
+    // No REQUIRE: a row is looked up here each time that one is computed.
+    if ((page + 1) * core::page_tokens > all.size()) FAIL("there is no page " << page);
     return std::span(all).subspan(page * core::page_tokens, core::page_tokens);
   }
   core::token_id& slot(const core::batch_slice& s, std::uint32_t position) {
-    const auto page = static_cast<std::size_t>(s.pages[position / core::page_tokens]);
-    return memory_.at(page * core::page_tokens + position % core::page_tokens);
+    return page_at(s.pages[position / core::page_tokens])[position % core::page_tokens];
   }
 
   // Logits after the first `rows` rows of a slice.
@@ -179,11 +203,12 @@ class toy_model final : public core::model {
 
   core::model_info info_;
   core::sample_scratch scratch_;
-  std::vector<core::token_id> memory_;    // [pages, page_tokens]
-  std::vector<core::token_id> host_;      // [host pages, page_tokens]
-  std::vector<std::vector<float>> rows_;  // [logits rows, vocab]
-  std::vector<std::uint32_t> behind_;     // [logits rows] the position that a token drawn from it has
-  std::size_t drawn_from_ = 0;            // of rows_; the others are scored
+  std::vector<core::token_id> memory_;         // [pages, page_tokens]
+  std::int32_t pages_ = 0;                     // those of them that have memory
+  std::vector<core::token_id> host_;           // [host pages, page_tokens]
+  std::vector<std::vector<float>> rows_;       // [logits rows, vocab]
+  std::vector<std::uint32_t> behind_;          // [logits rows] the position that a token drawn from it has
+  std::size_t drawn_from_ = 0;                 // of rows_; the others are scored
   std::vector<core::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
 

@@ -34,6 +34,14 @@ class watched_model final : public core::model {
   core::result<void> restore_page(core::page_id page, std::uint32_t slot) override {
     return model_->restore_page(page, slot);
   }
+  core::result<void> move_pages(std::span<const core::page_copy> moves) override {
+    return model_->move_pages(moves);
+  }
+  core::result<void> reserve_pages(std::uint32_t most) override { return model_->reserve_pages(most); }
+  std::int32_t pages() const noexcept override { return model_->pages(); }
+  std::int32_t most_pages() const noexcept override { return model_->most_pages(); }
+  std::int32_t page_step() const noexcept override { return model_->page_step(); }
+  core::result<void> set_pages(std::int32_t pages) override { return model_->set_pages(pages); }
   core::time_point due(const core::upcoming& u) const override { return model_->due(u); }
   core::result<void> forward(const core::batch& b) override {
     copies += b.copies.size();

@@ -111,6 +111,7 @@ bool device::open(int at) {
   name = label + " (" + facts.name + (o.capability == 90 && !hopper ? ", general kernels" : "") +
          (blas ? "" : ", without cuBLASLt") + ")";
   vmm = virtual_memory::open(*this);
+  memory_unit = vmm ? vmm->unit() : 0;
   return open_wide(*this);
 }
 
@@ -173,6 +174,7 @@ device::~device() {
   if (small.host) cudaFreeHost(small.host);
   for (cudaEvent_t e : uploaded)
     if (e) cudaEventDestroy(e);
+  if (parts) cudaStreamDestroy(parts);
   if (stream) cudaStreamDestroy(stream);
 }
 

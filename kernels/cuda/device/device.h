@@ -94,6 +94,8 @@ struct device : cuda_facts {
   static constexpr int arrived_each = 2;
   // Large allocations (vmm.h); null: the device has no virtual memory management.
   std::shared_ptr<virtual_memory> vmm;
+  // Zeroes parts of reservations beside the other work; null until the first reservation.
+  cudaStream_t parts = nullptr;
   std::shared_ptr<products> linears;  // products of f32 weights (ops.cu); made on first use
   // While it is true, others have work on the device that must not wait; null: nobody has (breathe()).
   const std::atomic<bool>* others_busy = nullptr;
@@ -120,7 +122,7 @@ struct device : cuda_facts {
   // Called after a short piece of the work of a load. Where others are busy, waits for the stream, and then
   // `rests` times as long as the piece took, so that it takes a small share of the device.
   void breathe(double rests);
-  static constexpr double rests_of_copies = 1;    // half the link
+  static constexpr double rests_of_copies = 1;   // half the link
   static constexpr double rests_of_kernels = 4;  // a fifth of the multiprocessors' time
   bool gives_way() const noexcept { return others_busy && others_busy->load(std::memory_order_relaxed); }
 

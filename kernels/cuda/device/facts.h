@@ -15,10 +15,12 @@ struct cuda_facts {
   // Most dynamic shared memory of one block, in bytes; cuda::general_shared at most where `path` is general.
   std::size_t shared_per_block = 0;
   bool deterministic = false;  // a row's bits depend on that row alone
+  // The granularity of virtual memory management (vmm.h), in bytes; 0: the device has none.
+  std::uint64_t memory_unit = 2u << 20;
 };
 
 // An H100 or H200 with its own kernels.
-constexpr cuda_facts hopper_facts{cuda::code_path::hopper, 132, 227u << 10, false};
+constexpr cuda_facts hopper_facts{cuda::code_path::hopper, 132, 227u << 10};
 
 namespace cuda {
 

@@ -58,25 +58,45 @@ virtual_memory::~virtual_memory() {
     if (r.mapped) unmap(at, r.bytes);
     driver_.unreserve(number(at), r.bytes);
   }
+  for (auto& [at, r] : reservations_) {
+    unmap_pieces(at, r, 0, r.bytes);
+    driver_.unreserve(at, r.bytes);
+  }
 }
 
 // Whether a call succeeded. Where it failed for another reason than a shortage, the device has failed.
-bool virtual_memory::check(CUresult e, const char* what) {
+bool virtual_memory::check(CUresult e, const char* what) { return check(e, what, d_.fault); }
+
+bool virtual_memory::check(CUresult e, const char* what, fault_of& into) const {
   if (e == CUDA_SUCCESS) return true;
-  if (e == CUDA_ERROR_OUT_OF_MEMORY || d_.failed()) return false;
+  if (e == CUDA_ERROR_OUT_OF_MEMORY || !into.empty()) return false;
   const char* name = nullptr;
   if (driver_.error_name(e, &name) != CUDA_SUCCESS || !name) name = "unknown error";
-  d_.fault = d_.label + ": " + name + " at " + what;
+  into = d_.label + ": " + name + " at " + what;
   return false;
 }
 
-void* virtual_memory::allocate(std::uint64_t bytes) {
-  if (bytes > ~std::uint64_t{0} - unit_) return nullptr;
-  const std::uint64_t all = (bytes + unit_ - 1) / unit_ * unit_;
+// Makes a failure with a part the device's fault. On the device's thread.
+void virtual_memory::report_parts() {
+  const std::lock_guard hold(mutex_);
+  if (!d_.failed()) d_.fault = part_fault_;
+}
+
+// 0: they are not there.
+CUdeviceptr virtual_memory::reserve_addresses(std::uint64_t bytes) {
   CUdeviceptr first = 0;
-  const CUresult e = driver_.reserve(&first, all, 0, 0, 0);
+  const CUresult e = driver_.reserve(&first, bytes, 0, 0, 0);
   // More addresses than there are: so much memory is not there, either.
-  if (e == CUDA_ERROR_INVALID_VALUE || !check(e, "cuMemAddressReserve")) return nullptr;
+  if (e == CUDA_ERROR_INVALID_VALUE || !check(e, "cuMemAddressReserve")) return 0;
+  return first;
+}
+
+void* virtual_memory::allocate(std::uint64_t bytes) {
+  report_parts();
+  if (d_.failed() || bytes > ~std::uint64_t{0} - unit_) return nullptr;
+  const std::uint64_t all = (bytes + unit_ - 1) / unit_ * unit_;
+  const CUdeviceptr first = reserve_addresses(all);
+  if (first == 0) return nullptr;
   void* at = reinterpret_cast<void*>(first);
   if (!map_all(at, all)) {
     check(driver_.unreserve(first, all), "cuMemAddressFree");
@@ -87,7 +107,16 @@ void* virtual_memory::allocate(std::uint64_t bytes) {
 }
 
 void virtual_memory::free(void* at) {
+  report_parts();
   const auto found = ranges_.find(at);
+  if (found == ranges_.end()) {
+    const std::lock_guard hold(mutex_);
+    const auto [first, r] = find(at);
+    unmap_pieces(first, *r, 0, r->bytes);
+    check(driver_.unreserve(first, r->bytes), "cuMemAddressFree");
+    reservations_.erase(first);
+    return;
+  }
   if (found->second.mapped) unmap(at, found->second.bytes);
   check(driver_.unreserve(number(at), found->second.bytes), "cuMemAddressFree");
   ranges_.erase(found);
@@ -107,37 +136,100 @@ bool virtual_memory::take_again(void* at) {
   return r.mapped;
 }
 
+void* virtual_memory::reserve(std::uint64_t bytes, std::uint64_t piece) {
+  report_parts();
+  if (d_.failed()) return nullptr;
+  const CUdeviceptr first = reserve_addresses(bytes);
+  if (first == 0) return nullptr;
+  const std::lock_guard hold(mutex_);
+  reservations_[first] = {bytes, piece, std::vector<std::uint64_t>((bytes + piece - 1) / piece)};
+  return reinterpret_cast<void*>(first);
+}
+
+std::pair<CUdeviceptr, virtual_memory::reservation*> virtual_memory::find(void* at) const {
+  auto behind = reservations_.upper_bound(number(at));
+  if (behind == reservations_.begin()) return {0, nullptr};
+  auto& [first, r] = *--behind;
+  if (number(at) - first >= r.bytes) return {0, nullptr};
+  return {first, &r};
+}
+
+bool virtual_memory::reserved(void* at) const {
+  const std::lock_guard hold(mutex_);
+  return find(at).second != nullptr;
+}
+
+std::uint64_t virtual_memory::give_back_part(void* at, std::uint64_t bytes) {
+  const std::lock_guard hold(mutex_);
+  const auto [first, r] = find(at);
+  const std::uint64_t from = number(at) - first;
+  return unmap_pieces(first, *r, from, from + bytes);
+}
+
+bool virtual_memory::take_part(void* at, std::uint64_t bytes) {
+  const std::lock_guard hold(mutex_);
+  if (!part_fault_.empty()) return false;
+  const auto [first, r] = find(at);
+  const std::uint64_t from = number(at) - first, end = from + bytes;
+  std::uint64_t done = from;
+  while (done < end) {
+    const std::uint64_t n = std::min(r->piece, end - done);
+    if (!map_one(first + done, n, part_fault_)) break;
+    r->mapped[done / r->piece] = n;
+    done += n;
+  }
+  if (done == end && allow(number(at), bytes, part_fault_)) return true;
+  unmap_pieces(first, *r, from, done);
+  return false;
+}
+
 // Maps all granules of a range, or none.
 bool virtual_memory::map_all(void* at, std::uint64_t bytes) {
   std::uint64_t done = 0;
   while (done < bytes) {
     const std::uint64_t n = std::min(granule, bytes - done);
-    if (!map_one(number(at) + done, n)) break;
+    if (!map_one(number(at) + done, n, d_.fault)) break;
     done += n;
   }
-  CUmemAccessDesc access = {};
-  access.location = memory_of(on_).location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (done == bytes && check(driver_.set_access(number(at), bytes, &access, 1), "cuMemSetAccess"))
-    return true;
+  if (done == bytes && allow(number(at), bytes, d_.fault)) return true;
   unmap(at, done);
   return false;
 }
 
 // Once the handle is released, the mapping alone holds the memory.
-bool virtual_memory::map_one(CUdeviceptr at, std::uint64_t bytes) {
+bool virtual_memory::map_one(CUdeviceptr at, std::uint64_t bytes, fault_of& into) {
   const CUmemAllocationProp k = memory_of(on_);
   CUmemGenericAllocationHandle handle = 0;
-  if (!check(driver_.create(&handle, bytes, &k, 0), "cuMemCreate")) return false;
-  const bool mapped = check(driver_.map(at, bytes, 0, handle, 0), "cuMemMap");
-  check(driver_.release(handle), "cuMemRelease");
+  if (!check(driver_.create(&handle, bytes, &k, 0), "cuMemCreate", into)) return false;
+  const bool mapped = check(driver_.map(at, bytes, 0, handle, 0), "cuMemMap", into);
+  check(driver_.release(handle), "cuMemRelease", into);
   return mapped;
+}
+
+bool virtual_memory::allow(CUdeviceptr at, std::uint64_t bytes, fault_of& into) {
+  CUmemAccessDesc access = {};
+  access.location = memory_of(on_).location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return check(driver_.set_access(at, bytes, &access, 1), "cuMemSetAccess", into);
 }
 
 // Unmaps the first `bytes` bytes of a range, granule by granule: a call takes whole mappings alone.
 void virtual_memory::unmap(void* at, std::uint64_t bytes) {
   for (std::uint64_t done = 0; done < bytes; done += granule)
     check(driver_.unmap(number(at) + done, std::min(granule, bytes - done)), "cuMemUnmap");
+}
+
+// Unmaps the pieces that begin in [from, to), offsets from the first address, and returns their bytes. A
+// piece that the driver keeps counts as unmapped: the device has failed then.
+std::uint64_t virtual_memory::unmap_pieces(CUdeviceptr first, reservation& r, std::uint64_t from,
+                                           std::uint64_t to) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = from / r.piece; i * r.piece < to; ++i) {
+    if (r.mapped[i] == 0) continue;
+    if (check(driver_.unmap(first + i * r.piece, r.mapped[i]), "cuMemUnmap", part_fault_)) sum += r.mapped[i];
+    r.mapped[i] = 0;
+  }
+  return sum;
 }
 
 }  // namespace weir::kernels::cuda

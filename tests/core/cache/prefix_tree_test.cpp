@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/cache/page_pool.h"
+#include "tests/support/budget.h"
 #include "tests/support/seed.h"
 
 namespace weir::tests::prefix_tree_test {
@@ -137,6 +138,56 @@ TEST_CASE("the closest page is the one that agrees longest, under the same salt 
   CHECK(like.equal == 15);
   CHECK(pool.names().closest(root_name("b", "f32"), wanted).page == no_page);
   CHECK(pool.names().closest(root, ids_of(5000)).page == no_page);
+}
+
+TEST_CASE("a pool whose end moves: pages that stay keep names and references, and nothing above is taken") {
+  std::mt19937 random(weir::tests::drawn_seed(11));
+  std::uint64_t moved = 0, evicted = 0, grown = 0;
+  for (unsigned round = 0; round < weir::tests::rounds(40); ++round) {
+    page_pool pool(40, nullptr, 60);
+    std::vector<chain> chains(8);
+    std::vector<page_move> moves;
+    for (int act = 0; act < 200; ++act) {
+      chain& c = chains[random() % chains.size()];
+      if (random() % 4 == 0) {
+        release(pool, c);
+        c = {};
+      }
+      if (pool.available() > 0) extend(pool, c, static_cast<token_id>(random() % 3));
+      if (random() % 6 == 0) {
+        const auto end = static_cast<std::uint32_t>(1 + random() % 60);
+        if (pool.used() > end) continue;
+        grown += end > pool.end();
+        pool.set_end(end);
+        REQUIRE(pool.check().empty());
+        pool.choose_moves(moves);
+        pool.move(moves);
+        for (const page_move& m : moves)
+          for (chain& all : chains) std::ranges::replace(all.pages, m.from, m.to);
+        moved += moves.size();
+      }
+      if (random() % 3 == 0) evicted += pool.evict_leaving(static_cast<std::uint32_t>(random() % 5));
+      INFO(check(pool) << pool.check());
+      REQUIRE((check(pool).empty() && pool.check().empty()));
+      for (const chain& all : chains) {
+        page_name last = root_name("", "f32");
+        for (const page_id p : all.pages) {
+          last = name_of(last, pool.names().ids_of(p));
+          REQUIRE(pool.names().find(last, pool.names().ids_of(p)) == p);
+        }
+      }
+    }
+    for (chain& c : chains) release(pool, c);
+    pool.set_end(10);
+    pool.evict_leaving(60);
+    REQUIRE((pool.leaving() == 0 && pool.used() == 0 && pool.total() == 10));
+    pool.forget_cached();
+    REQUIRE(pool.free() == 10);
+  }
+  const unsigned least = weir::tests::rounds(40);
+  CHECK(moved > least);
+  CHECK(evicted > least);
+  CHECK(grown > least);
 }
 
 TEST_CASE("random chains: what the tree finds is what a map of prefixes holds, and nothing is lost") {

@@ -200,6 +200,27 @@ TEST_CASE("plan: one model's pool is that of a load that measures what is free")
   }
 }
 
+TEST_CASE("plan: an auto pool is one that can change where that takes few pages of it, and a number stays") {
+  constexpr kernels::pool_steps steps{128, 16};
+  for (std::uint64_t total = 3 * gb; total < 9 * gb; total += 100 * mb + 1) {
+    auto a = model_of("a", gb, 8 * mb, 8192, 64), b = model_of("b", gb, 4 * mb, 8192, 64, 1030 * 64);
+    a.pool.steps = b.pool.steps = steps;
+    auto plain = a;
+    plain.pool.steps = {};
+    const auto alone = make_plan({device_of(total)}, {a}).value();
+    const auto unrounded = make_plan({device_of(total)}, {plain}).value();
+    const std::uint64_t pages = alone.models[0].pages, all = unrounded.models[0].pages;
+    REQUIRE((pages <= all && all - pages < steps.even));
+    REQUIRE((pages == all || pages % steps.even == 0));
+    REQUIRE((all < 960 || pages % steps.even == 0));
+    REQUIRE(alone.models[0].lines.pages == pages * 8 * mb);
+    REQUIRE(alone.devices[0].free == unrounded.devices[0].free + (all - pages) * 8 * mb);
+    REQUIRE(pages_in(a.pool, memory_kind::device, total - gb, 0).value() == pages);
+    const auto fixed = make_plan({device_of(2 * total)}, {b}).value();
+    REQUIRE(fixed.models[0].pages == 1030);
+  }
+}
+
 TEST_CASE("plan: a file that declares millions of tokens takes no more than a usual pool on the host") {
   auto m = model_of("m", 0, 1024, 16'777'216, 2);
   auto d = device_of(std::uint64_t{1} << 50, memory_kind::host);

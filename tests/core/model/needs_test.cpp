@@ -8,6 +8,7 @@
 #include "core/model/load.h"
 #include "kernels/activations.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/host_memory.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/data.h"
 #include "tests/support/toy_directory.h"
@@ -25,6 +26,7 @@ struct counted {
   kernels::backend table;
   backend_ptr real;
   static inline std::uint64_t bytes = 0;
+  static inline std::map<void*, std::uint64_t> parts;  // by the first address of a reservation: its bytes
 };
 
 backend_ptr counting(const backend_ptr& real) {
@@ -40,8 +42,20 @@ backend_ptr counting(const backend_ptr& real) {
     return allocate(self, n);
   };
   c->table.do_free = [](void* self, void* at, std::uint64_t n) {
-    counted::bytes -= n;
+    const auto part = counted::parts.find(at);
+    counted::bytes -= part == counted::parts.end() ? n : part->second;
+    if (part != counted::parts.end()) counted::parts.erase(part);
     release(self, at, n);
+  };
+  c->table.do_reserve = [](void* self, std::uint64_t n, std::uint64_t piece) {
+    void* at = kernels::host_reserve(self, n, piece);
+    counted::parts[at] = 0;
+    return at;
+  };
+  c->table.do_take_again = [](void* self, void* at, std::uint64_t n) {
+    counted::bytes += n;
+    std::prev(counted::parts.upper_bound(at))->second += n;
+    return kernels::host_take_again(self, at, n);
   };
   const kernels::backend* t = &c->table;
   return {std::move(c), t};
@@ -58,6 +72,8 @@ void compare(const std::string& path, const backend_ptr& on, kv_choice kv, std::
   const std::uint64_t weights = counted::bytes;
   CHECK(weights == planned->weight_bytes);
   CHECK(m.info().page_bytes == planned->page_bytes);
+  CHECK(m.info().pool.step == planned->pool.step);
+  CHECK(m.info().pool.even == planned->pool.even);
   constexpr std::uint32_t pages = 3;
   m.allocate_pages(pages).value();
   CHECK(counted::bytes == weights + pages * planned->page_bytes);
@@ -198,6 +214,8 @@ TEST_CASE("cuda: a decoder takes what is planned without the device, whatever it
           model& m = *made->weights;
           CHECK(m.info().weight_bytes == planned->weight_bytes);
           CHECK(m.info().page_bytes == planned->page_bytes);
+          CHECK(m.info().pool.step == planned->pool.step);
+          CHECK(m.info().pool.even == planned->pool.even);
           m.allocate_pages(64).value();
           const std::uint64_t before = b->free_bytes(b->self);
           m.warm_up(batch, m.info().prompt_rows).value();
