@@ -214,9 +214,6 @@ core::result<void> admit(const request& asked, const served_model& m, plan& all,
   return at.admit(m.name, all.prompt_tokens, static_cast<std::uint32_t>(all.jobs.size()));
 }
 
-// Whether the place can do what is asked of the jobs.
-bool suits(const model_place& p, const core::job& j) { return !p.far || !j.prompt_logprobs; }
-
 // Admits the jobs at the first place of the model, in the order of pick(), that has room for them. Where none
 // has, the error is that of the place with the shortest time after which to retry.
 core::result<std::shared_ptr<const model_place>> admitted_by(const request& asked, const served_model& m,
@@ -226,7 +223,6 @@ core::result<std::shared_ptr<const model_place>> admitted_by(const request& aske
   std::optional<core::error> why;
   prompt_landmarks prompt(all.jobs.front().job);
   for (const auto& p : m.places) {
-    if (!suits(*p, all.jobs.front().job)) continue;
     if (auto closed = p->admission->closed()) {
       why = std::move(closed);
       continue;

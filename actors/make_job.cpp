@@ -349,9 +349,6 @@ result<void> take_logprobs(const request& r, const served_model& m, core::job& j
                      r.prompt_logprobs_param);
   j.prompt_logprobs = 0;
   if (auto ok = take(r.prompt_logprobs_param, range, r.prompt_logprobs, *j.prompt_logprobs); !ok) return ok;
-  if (std::ranges::all_of(m.places, [](const auto& p) { return p->far; }))
-    return bad_param(r.prompt_logprobs_param, "{}: {} runs in other processes, which do not send them",
-                     r.prompt_logprobs_param, m.name);
   if (std::ranges::any_of(m.places, [](const auto& p) { return p->device == "sim"; }))
     return bad_param(r.prompt_logprobs_param, "{}: {} is simulated, and gives a prompt no probability",
                      r.prompt_logprobs_param, m.name);

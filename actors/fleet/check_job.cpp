@@ -72,8 +72,8 @@ result<void> check_job(const core::job& j, const served_model& m, const model_pl
   if (j.shifts && core::tokens_that_leave(at.context, 0) == 0)
     return bad_param("context_overflow", "{}'s context of {} tokens is too small to shift", m.name,
                      at.context);
-  if (j.prompt_logprobs)
-    return core::make_error(core::errc::not_supported, "a worker does not send the logprobs of a prompt");
+  if (j.prompt_logprobs && at.device == "sim")
+    return bad_param("prompt_logprobs", "{} is simulated, and gives a prompt no probability", m.name);
   if (!j.spoken.empty() && j.sampling.mirostat_mode != 0)
     return core::make_error(core::errc::not_supported,
                             "a job with mirostat_mode cannot go on in another process");
@@ -84,7 +84,8 @@ result<void> check_job(const core::job& j, const served_model& m, const model_pl
 
 std::uint64_t bytes_of(const core::job& j) {
   const auto& s = j.sampling;
-  return (j.top_logprobs ? logprobs_job_bytes : job_bytes) + j.prompt.bytes() +
+  const std::uint64_t scored = j.prompt_logprobs ? sizeof(core::scored_token) * j.prompt.size() : 0;
+  return (j.top_logprobs ? logprobs_job_bytes : job_bytes) + scored + j.prompt.bytes() +
          j.spoken.size() * sizeof(core::token_id) + s.logit_bias.bytes() + s.disallow_tokens.bytes() +
          s.allowed_token_ids.bytes() + s.bad_words.bytes() + j.stop_token_ids.bytes() + j.stop.bytes() +
          j.banned.bytes();

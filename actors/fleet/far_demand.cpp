@@ -73,8 +73,8 @@ void far_demand::let_in(const std::string& model) {
   });
 }
 
-// Whom to ask. A worker that is asked is left where it could not load the model any more, or where another
-// one loads it already. The result: there is nobody.
+// Chooses the worker to ask. A worker that is asked is left where it could not load the model any more, or
+// where another one loads it already. Returns an error where no worker can be asked.
 std::optional<core::error> far_demand::choose(const std::string& model, load& l) {
   if (!l.worker.empty() && !p_.view.could_load(l.worker, model)) leave(model, l);
   const auto best = p_.view.loader_of(model, l.tried);

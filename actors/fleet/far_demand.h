@@ -6,7 +6,7 @@
 // worker holds a wish in its own line, and has the last word on what has to leave for it. The gateway repeats
 // the wish while somebody waits; a worker that does not hear it any more drops it, and undoes a load that
 // nobody waits for. A worker that refuses is not asked again in the same wait: the next one is, and after the
-// last one those that wait hear its reason. One that dies or drains is left for another.
+// last one those that wait hear its reason. A worker that dies or drains is left for another one.
 //
 // Two gateways that ask at once choose the same worker (core/fleet/choose_loader.h), or the one that loads
 // already. Where they did not, they meet at one as soon as boards say so, and the other load is undone.
@@ -32,7 +32,7 @@ namespace weir::actors::fleet {
 
 class far_demand : public std::enable_shared_from_this<far_demand> {
  public:
-  // All but `ex` must outlive it, or its stop().
+  // All parts but `ex` live until stop() has returned, or outlive the far_demand.
   struct parts {
     bus& to;
     const timekeeper& time;

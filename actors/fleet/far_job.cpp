@@ -43,6 +43,7 @@ far_job::news far_job::take(const wire::job_news& n, const wire::token_frame& f)
   if (n.from > have) return news::gap;
   const std::uint32_t end = n.from + (n.end - n.begin);
   if (end < have) return news::nothing;
+  if (n.ended && job.prompt_logprobs && !scores.whole && !cancelled) return news::unscored;
   for (std::uint32_t i = n.begin + (have - n.from); i < n.end; ++i) {
     core::token t = f.tokens[i];
     t.at = created() + t.at.time_since_epoch();
@@ -51,8 +52,24 @@ far_job::news far_job::take(const wire::job_news& n, const wire::token_frame& f)
     if (job.top_logprobs)
       waiting_logprobs_.push_back(f.with_logprobs ? f.logprobs[i] : core::draw_logprobs());
   }
-  if (n.ended) how = from_creation(n.how, created());
+  if (n.ended) {
+    how = from_creation(n.how, created());
+    how->prompt_logprobs = scores.tokens;
+  }
   return end > have || n.ended ? news::fresh : news::nothing;
+}
+
+bool far_job::take(wire::score_part p) {
+  if (!scores.tokens) scores.tokens = std::make_shared<std::vector<core::scored_token>>();
+  auto& have = *scores.tokens;
+  const bool fits = p.job == name() && p.at == have.size() && p.of < job.prompt.size();
+  if (!fits || (p.tokens.empty() && p.at != p.of)) return false;
+  for (auto& t : p.tokens) {
+    have.push_back(t);
+    have.back().drawn.id = job.prompt[have.size()];
+  }
+  scores.whole = have.size() == p.of;
+  return true;
 }
 
 bool far_job::write() {

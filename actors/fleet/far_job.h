@@ -16,6 +16,7 @@
 #include "actors/job_state.h"
 #include "core/fleet/control_frame.h"
 #include "core/fleet/job_frame.h"
+#include "core/fleet/score_frame.h"
 #include "core/fleet/token_frame.h"
 
 namespace weir::actors::fleet {
@@ -43,6 +44,14 @@ struct far_job {
   std::vector<core::token_id> received;  // the whole output so far
   std::optional<core::ending> how;       // its ending has come
 
+  // The logprobs of the prompt, where core::job::prompt_logprobs asks for some: the job's ending is taken
+  // once all of them are here.
+  struct prompt_scores {
+    std::shared_ptr<std::vector<core::scored_token>> tokens;  // so far; null: none has come
+    bool whole = false;
+    bool asked = false;  // the worker was asked for some, and may answer
+  } scores;
+
   bool waits_for_room = false;  // in the queue of its stream
 
   // Classes of arithmetic (core/fleet/arithmetic_class.h), 0: not known: on which the output began, and of
@@ -56,9 +65,12 @@ struct far_job {
   // The order for a worker: the job goes on behind what was received.
   core::fleet::job_order order(const std::string& gateway) const;
 
-  enum class news { fresh, nothing, gap };
-  // Takes what a frame says of the job. `gap`: tokens before these are missing.
+  enum class news { fresh, nothing, gap, unscored };
+  // Takes what a frame says of the job. `gap`: tokens before these are missing. `unscored`: the logprobs of
+  // its prompt have to be fetched first, and nothing was taken.
   news take(const core::fleet::job_news& n, const core::fleet::token_frame& f);
+  // Takes a piece of the logprobs of the prompt. False: it is not what was asked for.
+  bool take(core::fleet::score_part p);
   // Of a job that another gateway had: the tokens with which it went to its worker are the stream's first.
   void begin_with_received(core::time_point at);
   // Writes what the stream's queue has room for. True: nothing is left to be written.

@@ -139,6 +139,7 @@ void far_owner::leave(const job_ptr& j) {
   j->where.reset();
   homeless_.emplace(j->job.id, j);
   j->taken = false;
+  j->scores = {};
   ++j->attempt;
 }
 
@@ -149,7 +150,10 @@ bool far_owner::ends_here(const job_ptr& j) {
   } else if (j->attempt >= 254) {
     fail(j, lost(j->moves));
   } else if (j->received.size() >= j->job.max_tokens) {  // its ending alone was lost
-    finish(j, j->ending(core::finish_reason::length));
+    if (j->job.prompt_logprobs)
+      fail(j, core::make_error(errc::unavailable, "the worker was lost with the logprobs of the prompt"));
+    else
+      finish(j, j->ending(core::finish_reason::length));
   } else if (!j->received.empty() && j->job.sampling.mirostat_mode != 0) {
     fail(j, core::make_error(errc::not_supported,
                              "the worker was lost, and a job with mirostat_mode cannot go on elsewhere"));

@@ -55,6 +55,9 @@ void far_owner::take_news(const wire::job_news& n) {
     case far_job::news::fresh:
       write_or_wait(j);
       break;
+    case far_job::news::unscored:
+      ask_scores(j);
+      break;
     case far_job::news::nothing:
       break;
   }

@@ -109,6 +109,10 @@ class far_owner : public std::enable_shared_from_this<far_owner> {
   void write_or_wait(const job_ptr& j);
   void ask_again(const std::string& worker, wire_state& w);
 
+  // ---- the logprobs of prompts (far_scores.cpp)
+  void ask_scores(const job_ptr& j);
+  void on_scores(const job_ptr& j, std::uint8_t attempt, const bus::answer& a);
+
   // ---- jobs that other gateways had (far_adopt.cpp)
   void ask_fleet(const core::fleet::find& f);
   void look_after_searches();

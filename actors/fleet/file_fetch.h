@@ -1,9 +1,9 @@
 // file_fetch.h — the way of one model's text files from workers to a gateway: which piece to ask whom for,
 // and whether what comes is what the digest says.
 //
-// The pieces come one after the other from one worker. What is wrong there (other bytes, a file that is not
-// there, three questions without an answer) makes the fetch go on with the next worker of the same digest;
-// files that were checked stay. Memory: the files, at most core::fleet::most_file_bytes.
+// The pieces come one after the other from one worker. Where that worker is wrong (other bytes, a file that
+// it does not have, three questions without an answer), the fetch goes on with the next worker of the same
+// digest; files that were checked stay. Memory: the files, at most core::fleet::most_file_bytes.
 //
 // Thread safety: none.
 #pragma once
@@ -35,11 +35,11 @@ class file_fetch {
     std::string worker;
     core::fleet::file_wish what;
   };
-  // What to ask now. `workers`: those that have the digest now. nullopt: there is nobody to ask.
+  // What to ask now. `workers`: those that have the digest now. nullopt: no worker can be asked.
   std::optional<question> next(const std::vector<std::string>& workers);
 
-  // Takes the answer to the question of next(). `part`: nullopt: there was none in time, or it is no answer.
-  // True: all files are there.
+  // Takes the answer to the question of next(). `part`: nullopt: no answer came in time, or a frame that is
+  // no answer came. Returns true once all files are there.
   bool take(const std::optional<core::fleet::file_part>& part);
   // Nobody listens under the worker's subjects.
   void lose_worker();

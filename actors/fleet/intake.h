@@ -136,6 +136,9 @@ class intake : public std::enable_shared_from_this<intake> {
   // ---- the text files of its models (intake_files.cpp)
   void give_file(const bus::message& m);
 
+  // ---- the logprobs of prompts (intake_scores.cpp)
+  void give_scores(const bus::message& m);
+
   // ---- which jobs the worker has (intake_list.cpp)
   void on_list(bus::message& m);
   std::vector<std::shared_ptr<guest>> asked_for(const core::fleet::job_question& q);
@@ -184,7 +187,7 @@ class intake : public std::enable_shared_from_this<intake> {
   std::deque<std::weak_ptr<guest>> left_;  // the oldest first
   std::uint64_t left_bytes_ = 0;
   per_second finds_{4096}, lists_{256}, found_bytes_{std::uint64_t{64} << 20};
-  per_second file_bytes_{std::uint64_t{64} << 20};
+  per_second file_bytes_{std::uint64_t{64} << 20}, score_bytes_{std::uint64_t{64} << 20};
   std::unordered_map<std::uint64_t, core::time_point> permits_;  // for orders: when each was given
   std::deque<std::uint64_t> given_permits_;                      // the oldest first; some were used
   std::unordered_map<std::uint64_t, visitors> wishes_;           // by number

@@ -16,7 +16,7 @@ constexpr core::duration permit_lasts = std::chrono::seconds(5);
 
 }  // namespace
 
-// True: the message is about orders, or about files of models.
+// True: the message is about orders, files of models, or logprobs of prompts.
 bool intake::take_order(const bus::message& m) {
   switch (wire::kind_of(m.bytes).value_or(wire::frame_kind::job)) {
     case wire::frame_kind::permit_wish:
@@ -27,6 +27,9 @@ bool intake::take_order(const bus::message& m) {
       return true;
     case wire::frame_kind::file_wish:
       give_file(m);
+      return true;
+    case wire::frame_kind::score_wish:
+      give_scores(m);
       return true;
     default:
       return false;

@@ -47,7 +47,9 @@ enum class frame_kind : std::uint8_t {
   load_news,    // how that load stands
   file_wish,    // a gateway wants a piece of a model's text files
   file_part,    // the answer
-  last = file_part
+  score_wish,   // a gateway wants a piece of the logprobs of a job's prompt
+  score_part,   // the answer
+  last = score_part
 };
 
 // Begins a frame.

@@ -4,7 +4,7 @@
 //   weir.1.CELL.o.WORKER.ctl   gateway -> worker: cancel, pause, resume, again, adopt, drop, probe
 //                              operator -> worker: drain, undrain, probe
 //                              both -> worker, asked: permit_wish, model_wish
-//                              gateway -> worker, asked: file_wish
+//                              gateway -> worker, asked: file_wish, score_wish
 //   weir.1.CELL.g.GATEWAY.tok  worker -> gateway: tokens and endings
 //   weir.1.CELL.g.GATEWAY.ctl  worker -> gateway: gone, found, adopted, listed
 //   weir.1.CELL.board.WORKER   worker -> all gateways: what the worker has

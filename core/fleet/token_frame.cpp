@@ -1,6 +1,7 @@
 #include "core/fleet/token_frame.h"
 
 #include "core/fleet/control_frame.h"
+#include "core/fleet/logprob_bytes.h"
 
 namespace weir::core::fleet {
 namespace {
@@ -61,14 +62,9 @@ void token_frame_writer::add(const sent_token& t) {
 void token_frame_writer::add(const sent_token& t, std::span<const token_logprob> all) {
   add(t);
   byte_writer to(bytes_);
-  to(all.front().logprob);
   auto likeliest = all.subspan(1);
   while (!likeliest.empty() && likeliest.back().id < 0) likeliest = likeliest.first(likeliest.size() - 1);
-  to(static_cast<std::uint8_t>(likeliest.size()));
-  for (const auto& l : likeliest) {
-    to.varint(static_cast<std::uint64_t>(l.id));
-    to(l.logprob);
-  }
+  write_logprobs(to, all.front().logprob, likeliest);
 }
 
 void token_frame_writer::end(const ending& how, time_point created) {
@@ -134,13 +130,7 @@ void token_frame::read_token(byte_reader& from, std::int64_t& before_us) {
   if (!with_logprobs) return;
   draw_logprobs& l = logprobs.emplace_back();
   l.drawn.id = t.id;
-  from(l.drawn.logprob);
-  l.count = from.byte();
-  if (l.count > most_top_logprobs) return from.fail();
-  for (std::uint32_t i = 0; i < l.count; ++i) {
-    l.likeliest[i].id = from.token();
-    from(l.likeliest[i].logprob);
-  }
+  read_logprobs(from, l);
 }
 
 }  // namespace weir::core::fleet

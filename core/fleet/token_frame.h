@@ -37,7 +37,7 @@ struct job_news {
   std::uint32_t from = 0;            // position in the output of the first token
   std::uint32_t begin = 0, end = 0;  // in token_frame::tokens and logprobs
   bool ended = false;
-  ending how;  // where it has ended; prompt_logprobs do not travel
+  ending how;  // where it has ended; prompt_logprobs travel in frames of their own (score_frame.h)
 };
 
 // Writes a frame job by job.

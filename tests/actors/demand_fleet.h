@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/actors/demand_town.h"
 #include "tests/actors/fleet_town.h"
 
 namespace weir::tests {
 
 struct demand_fleet : fleet_town {
-  static constexpr std::uint64_t mb = std::uint64_t{1} << 20;
   using change = std::function<void(actors::service_options&)>;
   using specs = std::vector<actors::model_spec>;
 
@@ -25,20 +25,18 @@ struct demand_fleet : fleet_town {
     return m;
   }
 
-  // A worker with a device of 8,192 MB.
+  // Whose jobs last without many tokens.
+  static actors::model_spec slow_sim(std::string name, const std::string& more = "") {
+    auto m = sim(std::move(name));
+    m.source = "sim:prefill=100000,rate=50" + more;
+    return m;
+  }
+
+  // Options of a worker with a device of 8,192 MB.
   static actors::service_options host_options(specs ready, specs known) {
-    actors::service_options o;
-    o.models = std::move(ready);
-    o.known_models = std::move(known);
-    actors::planned_device device;
-    device.name = "sim";
-    device.total = 8192 * mb;
-    o.measured.push_back(device);
+    auto o = demand_options(std::move(ready), std::move(known));
     o.owner.device = "sim";
-    o.owner.max_batch = 4;
-    o.owner.audit = true;
     o.owner.lists_landmarks = true;
-    o.demand.on = true;
     o.seen = std::make_shared<core::incidents>([](std::string_view) {});
     return o;
   }
@@ -48,7 +46,7 @@ struct demand_fleet : fleet_town {
     worker& w = workers.emplace_back();
     w.bus = net->join();
     w.service = here.make_service(std::move(o));
-    begin(w);
+    begin_side(w, quick());
     return w;
   }
   // The same inside a handler.
@@ -57,7 +55,7 @@ struct demand_fleet : fleet_town {
     w.bus = net->join();
     o.simulated = here.simulated();
     w.service = std::make_unique<actors::service>(std::move(o), here);
-    begin(w);
+    begin_side(w, quick());
     w.service->load({}, here.get_executor(), [](core::result<> r) { REQUIRE(r.has_value()); });
   }
 
@@ -148,16 +146,6 @@ struct demand_fleet : fleet_town {
 
  private:
   static constexpr const char* base = "prefill=100000,rate=1000";
-
-  void begin(worker& w) {
-    fleet::worker_options o;
-    o.where = here.get_executor();
-    o.name = name();
-    o.retain = std::chrono::seconds(5);
-    o.adopt_grace = std::chrono::seconds(3);
-    w.side = std::make_unique<fleet::worker_side>(*w.bus, *w.service, here, std::move(o));
-    REQUIRE(w.side->start().has_value());
-  }
 };
 
 }  // namespace weir::tests

@@ -2,7 +2,7 @@
 // arithmetic is theirs, elsewhere if there is nobody else, and nowhere else where the gateway is strict.
 #include <catch2/catch.hpp>
 
-#include "tests/actors/fleet_resume_town.h"
+#include "tests/actors/fleet_town.h"
 #include "tests/support/seed.h"
 
 namespace weir::tests::fleet_class_test {
@@ -15,7 +15,7 @@ struct mixed_fleet : fleet_town {
   explicit mixed_fleet(std::uint64_t seed, bool strict = false) : fleet_town(seed), strict_(strict) {}
 
   worker& add(const std::string& build) {
-    auto o = resume_town::quick();
+    auto o = quick();
     o.build = build;
     return add_worker(std::move(o));
   }
@@ -29,12 +29,9 @@ struct mixed_fleet : fleet_town {
     auto r = ask("hello", tokens, seed);
     r.who = {7, 0};
     r.resumable = std::make_shared<const std::string>("client");
-    const auto s = send(gateways.front(), std::move(r));
+    const auto s = send(std::move(r));
     REQUIRE(here.run([&] { return s->published() >= 20; }, seconds(30)));
     return s;
-  }
-  void finish(const std::shared_ptr<job_stream>& s) {
-    REQUIRE(here.run([&] { return over(s); }, std::chrono::minutes(3)));
   }
   static bool has_jobs(const worker& w) {
     const auto e = w.service->stats().engine;
@@ -81,7 +78,7 @@ TEST_CASE("fleet class: a job that moves prefers its class to an idle worker of 
   CHECK(t.counts().moved == 1);
   CHECK(t.counts().between_classes == 0);
   // A newcomer goes where it is quickest: its class does not matter yet.
-  const auto late = t.send(t.gateways.front(), ask("hello", 5, 9));
+  const auto late = t.send(ask("hello", 5, 9));
   t.finish(late);
   t.wait(seconds(1));
   CHECK(other.side->counts().taken == 1);
@@ -127,7 +124,7 @@ TEST_CASE("fleet class: a strict gateway ends a job by name where all others com
     CHECK(ended_by_class(*s));
     CHECK(text_of(*s) == sim_text(8, 200).substr(0, text_of(*s).size()));
     CHECK(t.counts().between_classes == 0);
-    const auto late = t.send(t.gateways.front(), ask("hello", 5, 9));  // it begins on the other class
+    const auto late = t.send(ask("hello", 5, 9));  // it begins on the other class
     t.finish(late);
     CHECK(text_of(*late) == sim_text(9, 5));
   }
@@ -178,7 +175,7 @@ TEST_CASE("fleet class: a job without a token begins on any class, however stric
   auto& a = t.add("one");
   t.add_gateway(t.manners());
   t.wait(seconds(1));
-  const auto s = t.send(t.gateways.front(), ask("a prompt of some letters", 5, 8));
+  const auto s = t.send(ask("a prompt of some letters", 5, 8));
   t.wait(seconds(1));
   REQUIRE(s->published() == 0);
   REQUIRE(a.side->counts().jobs == 1);

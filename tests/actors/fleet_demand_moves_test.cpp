@@ -178,13 +178,13 @@ TEST_CASE("fleet demand: models leave for others as on one server, and no job en
 
 TEST_CASE("fleet demand: a busy model makes way, and what comes for it later waits") {
   demand_fleet t(434);
-  t.add_host({sim("a", ",mb=6000")}, {sim("b", ",mb=6000,load=1000")});
+  t.add_host({demand_fleet::slow_sim("a", ",mb=6000")}, {sim("b", ",mb=6000,load=1000")});
   t.add_door({"a", "b"});
   t.wait(1s);
   bool flows = true;
   std::function<void()> more = [&] {
     if (!flows) return;
-    t.send_to("a", 1500);
+    t.send_to("a", 75);  // for 1.5 s
     t.here.after(1s, more);
   };
   more();
@@ -220,12 +220,12 @@ TEST_CASE("fleet demand: a job whose worker dies goes on at one that loads its m
 
 TEST_CASE("fleet demand: a model stays for as long as a request wishes, within the worker's bound") {
   demand_fleet t(436);
-  auto a = sim("a");
+  auto a = demand_fleet::slow_sim("a");
   a.idle_unload = 20s;
   auto& w = t.add_host({a}, {}, [](auto& o) { o.demand.longest_stay = 60s; });
   t.add_door({"a"});
   t.wait(1s);
-  auto r = demand_fleet::asked("a", 15'000);  // for 15 s
+  auto r = demand_fleet::asked("a", 750);  // for 15 s
   r.stay = std::chrono::hours(5);
   t.send(t.gateways.front(), r);
   t.settle();
@@ -233,7 +233,7 @@ TEST_CASE("fleet demand: a model stays for as long as a request wishes, within t
   CHECK(state(w, "a") == model_state::ready);
   t.wait(10s);
   CHECK(state(w, "a") == model_state::absent);
-  t.send_to("a", 15'000);
+  t.send_to("a", 750);
   t.settle();
   CHECK(state(w, "a") == model_state::ready);
   t.wait(15s);

@@ -27,12 +27,9 @@ struct shown_fleet : fleet_town {
     wait(seconds(1));
   }
   std::shared_ptr<job_stream> running(std::uint64_t seed, std::int64_t tokens = 200) {
-    const auto s = send(gateways.front(), ask("hello", tokens, seed));
+    const auto s = send(ask("hello", tokens, seed));
     REQUIRE(here.run([&] { return s->published() >= 20; }, seconds(30)));
     return s;
-  }
-  void finish(const std::shared_ptr<job_stream>& s) {
-    REQUIRE(here.run([&] { return over(s); }, std::chrono::minutes(2)));
   }
   fleet::gateway_side& gateway() { return *gateways.front().side; }
   std::uint64_t broken() {

@@ -24,18 +24,6 @@ struct small_fleet : fleet_town {
     add_gateway();
     wait(seconds(1));
   }
-  static fleet::worker_options quick() {
-    fleet::worker_options o;
-    o.retain = seconds(5);
-    o.adopt_grace = seconds(3);
-    return o;
-  }
-  std::shared_ptr<job_stream> send(actors::request r) {
-    return fleet_town::send(gateways.front(), std::move(r));
-  }
-  void finish(const std::shared_ptr<job_stream>& s) {
-    REQUIRE(here.run([&] { return over(s); }, std::chrono::minutes(2)));
-  }
   // Nothing is left of any job in a worker.
   void check_empty() {
     wait(seconds(10));
@@ -99,7 +87,7 @@ TEST_CASE("logprobs of a far job are those of a job that runs here") {
   t.check_empty();
 }
 
-TEST_CASE("prompt_logprobs of a far model are refused by name") {
+TEST_CASE("prompt_logprobs of a far model that is simulated are refused by name") {
   small_fleet t(13);
   auto r = ask("hello", 4, 6);
   r.prompt_logprobs = 1;
@@ -343,8 +331,8 @@ TEST_CASE("a worker whose model has other tokens is no worker of the gateway's m
 TEST_CASE("a newcomer that every worker is too full for is told so, and a job that ran waits") {
   fleet_town t(25);
   t.most_jobs = 2;
-  t.add_worker(small_fleet::quick());
-  t.add_worker(small_fleet::quick());
+  t.add_worker(t.quick());
+  t.add_worker(t.quick());
   auto& g = t.add_gateway();
   t.wait(seconds(1));
   std::vector<std::shared_ptr<job_stream>> ran;

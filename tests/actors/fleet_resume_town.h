@@ -20,12 +20,6 @@ struct resume_town : fleet_town {
     for (int i = 0; i < n_gateways; ++i) add_gateway();
     wait(std::chrono::seconds(1));
   }
-  static fleet::worker_options quick() {
-    fleet::worker_options o;
-    o.retain = std::chrono::seconds(5);
-    o.adopt_grace = std::chrono::seconds(3);
-    return o;
-  }
   gateway& first() { return gateways.front(); }
   gateway& other() { return gateways.back(); }
 
@@ -71,9 +65,6 @@ struct resume_town : fleet_town {
     const auto a = found_at(g, id);
     REQUIRE(a.how == actors::job_search::end::found);
     return a.job->stream;
-  }
-  void finish(const std::shared_ptr<job_stream>& s) {
-    REQUIRE(here.run([&] { return over(s); }, std::chrono::minutes(2)));
   }
   // Nothing is left of any job in a worker, or in a gateway that lives.
   void check_empty(std::initializer_list<gateway*> alive) {

@@ -47,6 +47,13 @@ struct fleet_town {
     here.run([] { return false; }, std::chrono::seconds(1));
   }
 
+  // Options of a worker that soon forgets jobs that have ended, and jobs whose gateway is gone.
+  static fleet::worker_options quick() {
+    fleet::worker_options o;
+    o.retain = std::chrono::seconds(5);
+    o.adopt_grace = std::chrono::seconds(3);
+    return o;
+  }
   worker& add_worker(fleet::worker_options o = {}) {
     worker& w = workers.emplace_back();
     w.bus = net->join();
@@ -69,7 +76,7 @@ struct fleet_town {
   actors::service_options worker_service() const {
     actors::service_options s;
     s.models.push_back({"sim", spec});
-    s.owner.device = "sim";
+    s.owner = owner();
     s.owner.audit = true;
     s.owner.lists_landmarks = true;
     s.owner.joins_fleet = says_class;
@@ -77,6 +84,16 @@ struct fleet_town {
     if (most_jobs) s.owner.queue = 0;
     return s;
   }
+  actors::owner_options owner() const {
+    actors::owner_options o;
+    o.device = device;
+    if (device == "sim") return o;
+    o.kv_tokens = 4096;
+    o.threads = 1;
+    return o;
+  }
+
+ protected:
   void begin_side(worker& w, fleet::worker_options o) {
     o.where = here.get_executor();
     o.name = name();
@@ -87,7 +104,7 @@ struct fleet_town {
  public:
   gateway& add_gateway(fleet::gateway_options o = {}) {
     actors::service_options s;
-    s.owner.device = "sim";
+    s.owner = owner();
     gateways.emplace_back();
     gateway& g = gateways.back();
     g.bus = net->join();
@@ -135,6 +152,10 @@ struct fleet_town {
     all.push_back(g.service->submit(std::move(r), here.get_executor(), [] {}));
     return all.back();
   }
+  std::shared_ptr<job_stream> send(actors::request r) { return send(gateways.front(), std::move(r)); }
+  void finish(const std::shared_ptr<job_stream>& s) {
+    REQUIRE(here.run([&] { return over(s); }, std::chrono::minutes(3)));
+  }
   static bool over(const std::shared_ptr<job_stream>& s) {
     return s->state() == phase::done || s->state() == phase::refused;
   }
@@ -152,6 +173,7 @@ struct fleet_town {
 
   world here;
   std::string spec;             // of the model of the workers and gateways that come next
+  std::string device = "sim";   // of theirs
   std::uint32_t most_jobs = 0;  // of the workers that come next; 0: as many as a server usually has
   bool says_class = true;       // of their arithmetic, as workers of earlier builds do not
   std::shared_ptr<loop_net> net;

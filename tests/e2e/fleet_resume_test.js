@@ -34,14 +34,14 @@ const kinds = {
       seed,
       temperature: 0.8,
       max_tokens: 500,
-      ignore_eos: true,
+      min_tokens: 500, // some of its answers are a few words
       input: `Once upon a time, in year ${seed},`,
     }),
   },
 };
 
 const completion_of = ({ input, ...body }) => ({ ...body, prompt: input });
-const response_of = ({ max_tokens, ignore_eos, ...body }) => ({ ...body, max_output_tokens: max_tokens });
+const response_of = ({ max_tokens, ...body }) => ({ ...body, max_output_tokens: max_tokens });
 const joined = (a, b) =>
   Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? "") + (b[i] ?? ""));
 

@@ -104,6 +104,23 @@ for (const [kind, { engine, model, body }] of Object.entries(kinds))
       await undisturbed_by(0, async () => {});
     });
 
+    test("the logprobs of a prompt are those of a server alone, or refused by name", async () => {
+      const asked = {
+        model: kind, prompt: "Once upon a time, ".repeat(40), max_tokens: 3, temperature: 0,
+        echo: true, logprobs: 3, prompt_logprobs: 4,
+      };
+      const answer = async (url) => {
+        const how = { method: "POST", headers: { "content-type": "application/json" } };
+        const got = await fetch(`${url}/v1/completions`, { ...how, body: JSON.stringify(asked) });
+        return { status: got.status, ...(await got.json()) };
+      };
+      const [far, near] = [await answer(gateway.url), await answer(alone.url)];
+      assert.equal(far.status, kind === "sim" ? 400 : 200, JSON.stringify(far));
+      assert.deepEqual(far.error, near.error);
+      assert.deepEqual(far.choices, near.choices);
+      if (kind === "rill") assert.ok(far.choices[0].prompt_logprobs.length > 100);
+    });
+
     test("a worker is killed under its answers, another one goes on", async () => {
       for (let round = 1; round <= rounds; round++) {
         const who = round % 2;

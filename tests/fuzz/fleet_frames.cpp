@@ -12,6 +12,7 @@
 #include "core/fleet/list_frame.h"
 #include "core/fleet/order_frame.h"
 #include "core/fleet/resume_part.h"
+#include "core/fleet/score_frame.h"
 #include "core/fleet/token_frame.h"
 
 namespace {
@@ -99,6 +100,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto p = read_file_part(bytes)) {
     require(p->bytes.size() <= longest_file_part && (p->there || p->bytes.empty()));
     require(read_file_part(frame_of(*p)).has_value());
+  }
+  if (const auto w = read_score_wish(bytes)) require(read_score_wish(frame_of(*w)).has_value());
+  if (const auto p = read_score_part(bytes)) {
+    require(6 * p->tokens.size() <= bytes.size() && p->tokens.size() <= p->of - p->at);
+    const auto again = read_score_part(score_part_of(p->job, p->at, p->of, p->tokens, longest_score_part));
+    require(again && again->tokens.size() == p->tokens.size());
   }
   token_frame f;
   if (f.read(bytes))

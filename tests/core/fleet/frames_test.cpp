@@ -6,6 +6,7 @@
 #include "core/fleet/fleet_board.h"
 #include "core/fleet/job_frame.h"
 #include "core/fleet/resume_part.h"
+#include "core/fleet/score_frame.h"
 #include "core/fleet/token_frame.h"
 #include "core/grammar/calls.h"
 #include "core/sample/dry.h"
@@ -394,6 +395,49 @@ TEST_CASE("tokens and endings come out as they went in") {
     }
     for (std::size_t i = 0; i < frame.size(); ++i) CHECK_FALSE(f.read(std::string_view(frame).substr(0, i)));
   }
+}
+
+TEST_CASE("logprobs of a prompt come out as they went in, as many as fit") {
+  const job_name job{{7, 9}, 3};
+  const score_wish w{job, 70'000};
+  const auto wish = read_score_wish(frame_of(w));
+  REQUIRE(wish);
+  CHECK((wish->job == job && wish->at == 70'000));
+  CHECK(!read_score_wish(frame_of(w).substr(0, frame_of(w).size() - 1)));
+
+  dice d(drawn_seed(90));
+  std::vector<scored_token> all(100);
+  for (auto& t : all) {
+    t.drawn.logprob = -static_cast<float>(d.below(1000)) / 64;
+    t.rank = 1 + static_cast<std::uint32_t>(d.below(200'000));
+    t.count = static_cast<std::uint32_t>(d.below(most_top_logprobs + 1));
+    for (std::uint32_t i = 0; i < t.count; ++i)
+      t.likeliest[i] = {static_cast<token_id>(d.below(200'000)), -static_cast<float>(i)};
+  }
+  for (const std::size_t longest : {std::size_t{1}, std::size_t{1000}, longest_score_part}) {
+    std::size_t at = 0;
+    while (at < all.size()) {
+      const auto frame =
+          score_part_of(job, static_cast<std::uint32_t>(at), 100, std::span(all).subspan(at), longest);
+      if (longest > 1) CHECK(frame.size() <= longest);
+      const auto p = read_score_part(frame);
+      REQUIRE(p);
+      CHECK((p->job == job && p->at == at && p->of == 100 && !p->tokens.empty()));
+      if (longest == 1) CHECK(p->tokens.size() == 1);
+      if (longest == longest_score_part) CHECK(p->tokens.size() == 100);
+      for (const auto& t : p->tokens) {
+        const auto& was = all[at++];
+        CHECK((t.drawn.logprob == was.drawn.logprob && t.rank == was.rank && t.count == was.count));
+        for (std::uint32_t i = 0; i < t.count; ++i)
+          CHECK((t.likeliest[i].id == was.likeliest[i].id &&
+                 t.likeliest[i].logprob == was.likeliest[i].logprob));
+      }
+    }
+  }
+  const auto whole = score_part_of(job, 0, 100, all, longest_score_part);
+  for (std::size_t n = 0; n < whole.size(); n += 7) CHECK(!read_score_part(whole.substr(0, n)));
+  CHECK(!read_score_part(score_part_of(job, 0, 99, all, longest_score_part)));  // more than there are
+  CHECK(read_score_part(score_part_of(job, 100, 100, {}, longest_score_part)));
 }
 
 TEST_CASE("a lone token takes some ten bytes beside the frame's head") {
