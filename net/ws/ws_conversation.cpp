@@ -229,7 +229,9 @@ void ws_conversation::on(ws::response_cancel& m) {
   const auto id = job_named(m.response_id);
   const std::string job = id ? id->text() : std::string();
   for (const auto& l : frames_.lanes()) {
-    if (l->id() == m.id || l->response_id() == job) return l->cancel();
+    if (l->id() != m.id && l->response_id() != job) continue;
+    l->cancel();
+    return session_.write();  // a job that has ended has no news of its own
   }
   if (!m.id.empty()) {
     if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));

@@ -164,7 +164,8 @@ std::optional<core::time_point> lane::ready_since(std::int64_t at_us, std::uint3
 }
 
 // Number of tokens that may have been sent now: whole characters, within the window and by the pace; with
-// logprobs, one frame's. A cancel ends the window; any end of the job ends the pace.
+// logprobs, one frame's. A cancel ends the window, also of a job that has ended otherwise; any end of the job
+// ends the pace.
 std::uint32_t lane::may_send(scratch& s, const picture& job) {
   std::uint32_t to = in_window(job);
   held_ = to < job.published();
@@ -180,8 +181,8 @@ std::uint32_t lane::may_send(scratch& s, const picture& job) {
   return to == shown_ ? to : job.base + job.log.whole_part(shown_ - job.base, to - job.base);
 }
 
-bool lane::window_is_over(const picture& job) {
-  return job.ended && job.ended->reason == core::finish_reason::cancel;
+bool lane::window_is_over(const picture& job) const {
+  return gave_up_ || (job.ended && job.ended->reason == core::finish_reason::cancel);
 }
 
 std::uint32_t lane::in_window(const picture& job) const {
@@ -203,6 +204,7 @@ bool lane::ack(std::uint64_t seq, core::time_point now) {
 }
 
 void lane::cancel() {
+  gave_up_ = true;
   if (resumed_) return resumed_->cancel();
   own_.job().stream->cancel();
 }

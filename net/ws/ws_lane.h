@@ -57,6 +57,8 @@ class lane {
   // The client has taken the tokens up to `seq`. Returns whether they have been sent. A smaller number than
   // before has no effect. `now`: on the service's clock.
   bool ack(std::uint64_t seq, core::time_point now);
+  // Ends the job, if it has not ended, and the lane's window: the tokens that there are, and the end, leave.
+  // The caller asks for frames afterwards.
   void cancel();
 
   // Number of bytes of text that wait for the socket, without what the window holds and what a feed has.
@@ -73,7 +75,7 @@ class lane {
   picture look() const;
   next begin(std::string& out, scratch& s);
   bool take_delta(std::string& out, scratch& s, const picture& job);
-  static bool window_is_over(const picture& job);
+  bool window_is_over(const picture& job) const;
   std::uint32_t in_window(const picture& job) const;
   std::uint32_t may_send(scratch& s, const picture& job);
   std::optional<core::time_point> ready_since(std::int64_t at_us, std::uint32_t to, const picture& job) const;
@@ -85,6 +87,7 @@ class lane {
   bool begun_ = false;                      // created or resumed has been taken; then log_ is not null
   const actors::token_log* log_ = nullptr;  // of the job, or of resumed_
   bool held_ = false;                       // by the window, when the lane was last asked
+  bool gave_up_ = false;                    // the client has cancelled the job here: nothing is held any more
   core::time_point created_;                // of the job
   core::time_point opened_at_{};            // when an ack last let held tokens go
   const actors::job_stream* stream_;        // of a lane that created its job; else null

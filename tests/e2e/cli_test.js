@@ -65,7 +65,7 @@ const rows = [
   ["a plan of two models", [...plan, "--model", "s=random:llama-3.2-1b", "--gpu-memory", "80G"], 0,
     /load order is s, big\n/],
   ["a plan of copies on two cards", [...plan, "--gpu-memory", "80G,40G", "--replicas", "2"], 0,
-    /cuda:1 +42\.9G total .*0\.0G free on cuda:0, 0\.0G free on cuda:1/s],
+    /cuda:1 +42\.9G total .*0\.1G free on cuda:0, 0\.1G free on cuda:1/s],
   ["a plan as JSON", [...plan, "--gpu-memory", "80G", "--reserve-vram", "1G", "--json"], 0,
     /^\{"weir_plan":1,"fits":true,.*"total":85899345920,.*"reserve":1073741824,.*"layers":\[32\]/],
   ["a plan of the bundled model here", ["plan", "--device", "cpu"], 0, /device cpu .*\n  rill .*\nfits; /s],

@@ -266,7 +266,7 @@ function session(ws, plan, server, frames = Infinity) {
       case "response.resume":
         return resume(frame);
       case "response.cancel":
-        return lane?.job.finish("cancelled", "cancel");
+        return lane?.job.cancel();
       case "response.ack":
         return lane?.job.ack(lane.follower, frame.seq);
     }
@@ -287,6 +287,7 @@ class Job {
   #timer;
   #held; // the step that waits for go_on()
   #done;
+  #given_up = false; // nobody wants what is not sent yet
 
   constructor(request, { pieces, gap_ms, finish_reason = "stop" }, server) {
     this.request = request;
@@ -323,13 +324,19 @@ class Job {
 
   leave(follower) {
     this.#followers.delete(follower);
-    if (this.#followers.size === 0 && this.request.on_disconnect === "cancel")
-      this.finish("cancelled", "cancel");
+    if (this.#followers.size === 0 && this.request.on_disconnect === "cancel") this.cancel();
   }
 
   ack(follower, seq) {
     follower.acked = seq;
     this.#deliver(follower);
+  }
+
+  /** A job that is over, and is still being read, ends at once for its readers: as on the server. */
+  cancel() {
+    this.finish("cancelled", "cancel");
+    this.#given_up = true;
+    for (const follower of [...this.#followers]) this.#deliver(follower);
   }
 
   finish(status, reason) {
@@ -366,7 +373,7 @@ class Job {
       follower.next += run.length;
       follower.send(run.length === 1 ? last : { ...last, call: run[0].call, n, delta });
     }
-    if (!this.#done || (follower.next < this.#log.length && this.status !== "cancelled")) return;
+    if (!this.#done || (follower.next < this.#log.length && !this.#given_up)) return;
     this.#followers.delete(follower);
     follower.send({ ...this.#done, seq: follower.seq });
   }

@@ -30,10 +30,10 @@ server_fixture::~server_fixture() { server->stop(); }
 unsigned short server_fixture::port() const { return server->port(); }
 
 void server_fixture::until(const std::function<bool()>& holds) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(3);
   while (!holds()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    if (std::chrono::steady_clock::now() > limit) FAIL("waited for a minute in vain");
+    if (std::chrono::steady_clock::now() > limit) FAIL("waited for three minutes in vain");
   }
 }
 

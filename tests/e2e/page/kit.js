@@ -1,6 +1,6 @@
 // kit.js — a browser for the tests of the page, and functions for the parts of the page. SHOTS names a folder
-// for pictures. Without Chromium (CHROMIUM, /usr/bin/chromium), or without the binary that WEIR_BIN names,
-// the tests that need it are skipped with the reason; where CI is true, they fail.
+// for pictures. Without Chromium (CHROMIUM, else Debian's, without windows where it is there), or without the
+// binary that WEIR_BIN names, tests that need it are skipped with the reason; where CI is true, they fail.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,8 @@ import { chromium } from "playwright-core";
 import { start_fake } from "../fake_server.js";
 import { start_real } from "../real_server.js";
 
-const browser_path = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const browsers = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
+const browser_path = process.env.CHROMIUM ?? browsers.find(existsSync) ?? browsers.at(-1);
 const required = process.env.CI === "true";
 
 /** A reason to skip, or false; with CI=true the test runs, and fails for the same reason. */

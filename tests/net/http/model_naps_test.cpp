@@ -84,6 +84,7 @@ TEST_CASE("model naps: an admin lets a model sleep and wakes it, and lists and m
   has(R"(weir_model_bytes{model_name="big",kind="asleep"} 1048576000)");
   has(R"(weir_model_sleeps_total{model_name="big"} 1)");
   has(R"(weir_model_wakes_total{model_name="big"} 0)");
+  has(R"(weir_model_pages_given_total{model_name="big"} 0)");
   has(R"(weir_sleep_host_bytes{state="taken"} 1048576000)");
   has(R"(weir_sleep_host_bytes{state="free"} 1048576000)");
 
@@ -96,6 +97,7 @@ TEST_CASE("model naps: an admin lets a model sleep and wakes it, and lists and m
   metrics = c.get("/metrics").body();
   has(R"(weir_model_wakes_total{model_name="big"} 1)");
   has(R"(weir_model_sleep_failures_total{model_name="big"} 0)");
+  has(R"(weir_model_pages_given_total{model_name="big"} 0)");
   has(R"(weir_sleep_host_bytes{state="taken"} 1048576000)");  // for its next sleep
   CHECK(c.post("/v1/completions", job_of("big")).status == 200);
 }

@@ -313,6 +313,38 @@ TEST_CASE("window: a cancel empties it") {
   CHECK(lane.text == sim_text(5, static_cast<std::uint32_t>(lane.seq)));
 }
 
+TEST_CASE("window: a cancel empties it also when the job has ended: then the end tells how it ended") {
+  server_options o;
+  o.sim = "rate=1000000,prefill=100000000";
+  o.shards = 2;
+  server_fixture f(o);
+  ws_client first(f.port());
+  const auto id = begin(first, R"("max_tokens":15000,"seed":5,"window":4)");  // several pieces of 64 KiB
+  lane_reader lane;
+  while (lane.seq < 4) lane.take(first.read());
+  f.until([&] { return f.service->stats().engine.finished == 1; });
+  round_trip(first);
+  const auto empties = [](ws_client& c, lane_reader& of, std::string_view name) {
+    c.send(fmt::format(R"({{"type":"response.cancel","id":"{}"}})", name));
+    while (!of.done) of.take(c.read());
+    CHECK(of.text == sim_text(5, 15000));
+    CHECK(of.done->at("status") == "incomplete");
+    CHECK(of.done->at("finish_reason") == "length");
+    CHECK(of.done->at("seq") == 15000);
+  };
+  for (int connection = 0; connection < 4; ++connection) {  // the job's shard, and the other one
+    CAPTURE(connection);
+    ws_client c(f.port());
+    lane_reader resumed = lane;
+    resume_on(c, id, lane, R"("window":3)");
+    while (resumed.seq < 7) resumed.take(c.read());
+    round_trip(c);
+    empties(c, resumed, "b");
+    round_trip(first);  // what one client gives up, the window of another still holds
+  }
+  empties(first, lane, "a");
+}
+
 TEST_CASE("on_lag pause: the job is paused while every follower lags, and goes on with the same tokens") {
   server_fixture f(slow());
   ws_client c(f.port());
