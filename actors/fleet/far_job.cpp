@@ -1,5 +1,7 @@
 #include "actors/fleet/far_job.h"
 
+#include <utility>
+
 namespace weir::actors::fleet {
 
 namespace wire = core::fleet;
@@ -26,6 +28,7 @@ wire::job_order far_job::order(const std::string& gateway) const {
   o.arithmetic = received.empty() ? 0 : began_on;
   o.job = job;
   o.job.spoken = received;
+  if (has_output() && !received.empty()) o.job.spoken.pop_back();
   if (end->resume) o.resume = *end->resume;
   o.user = end->user;
   o.answer = end->answer;
@@ -43,8 +46,8 @@ far_job::news far_job::take(const wire::job_news& n, const wire::token_frame& f)
   if (n.from > have) return news::gap;
   const std::uint32_t end = n.from + (n.end - n.begin);
   if (end < have) return news::nothing;
-  if (n.ended && job.prompt_logprobs && !scores.whole && !cancelled) return news::unscored;
-  for (std::uint32_t i = n.begin + (have - n.from); i < n.end; ++i) {
+  const std::uint32_t fresh = scores.ending ? n.end : n.begin + (have - n.from);
+  for (std::uint32_t i = fresh; i < n.end; ++i) {
     core::token t = f.tokens[i];
     t.at = created() + t.at.time_since_epoch();
     received.push_back(t.id);
@@ -52,11 +55,16 @@ far_job::news far_job::take(const wire::job_news& n, const wire::token_frame& f)
     if (job.top_logprobs)
       waiting_logprobs_.push_back(f.with_logprobs ? f.logprobs[i] : core::draw_logprobs());
   }
-  if (n.ended) {
-    how = from_creation(n.how, created());
-    how->prompt_logprobs = scores.tokens;
-  }
-  return end > have || n.ended ? news::fresh : news::nothing;
+  if (!n.ended) return fresh < n.end ? news::fresh : news::nothing;
+  if (!scores.ending) scores.ending = from_creation(n.how, created());
+  if (job.prompt_logprobs && !scores.whole && !cancelled) return news::unscored;
+  take_ending();
+  return news::fresh;
+}
+
+void far_job::take_ending() {
+  how = std::exchange(scores.ending, std::nullopt);
+  how->prompt_logprobs = scores.tokens;
 }
 
 bool far_job::take(wire::score_part p) {

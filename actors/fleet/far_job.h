@@ -44,12 +44,13 @@ struct far_job {
   std::vector<core::token_id> received;  // the whole output so far
   std::optional<core::ending> how;       // its ending has come
 
-  // The logprobs of the prompt, where core::job::prompt_logprobs asks for some: the job's ending is taken
-  // once all of them are here.
+  // The logprobs of the prompt, where core::job::prompt_logprobs asks for some: the job's ending waits until
+  // all of them are here.
   struct prompt_scores {
     std::shared_ptr<std::vector<core::scored_token>> tokens;  // so far; null: none has come
     bool whole = false;
-    bool asked = false;  // the worker was asked for some, and may answer
+    bool asked = false;                  // the worker was asked for some, and may answer
+    std::optional<core::ending> ending;  // the one that waits
   } scores;
 
   bool waits_for_room = false;  // in the queue of its stream
@@ -62,15 +63,20 @@ struct far_job {
   core::fleet::job_name name() const { return {job.id, attempt}; }
   core::time_point created() const { return job.created; }
 
-  // The order for a worker: the job goes on behind what was received.
+  // Whether all of the output was received.
+  bool has_output() const { return scores.ending || received.size() >= job.max_tokens; }
+  // The order for a worker: the job goes on behind what was received. Of an output that is here as a whole
+  // the worker draws the last token again, since a job that goes on has one to come.
   core::fleet::job_order order(const std::string& gateway) const;
 
   enum class news { fresh, nothing, gap, unscored };
-  // Takes what a frame says of the job. `gap`: tokens before these are missing. `unscored`: the logprobs of
-  // its prompt have to be fetched first, and nothing was taken.
+  // Takes what a frame says of the job. `gap`: tokens before these are missing. `unscored`: the tokens were
+  // taken, and the ending waits for the logprobs of the prompt.
   news take(const core::fleet::job_news& n, const core::fleet::token_frame& f);
   // Takes a piece of the logprobs of the prompt. False: it is not what was asked for.
   bool take(core::fleet::score_part p);
+  // Takes the ending that waits, with the logprobs that are here. REQUIRES: scores.ending.
+  void take_ending();
   // Of a job that another gateway had: the tokens with which it went to its worker are the stream's first.
   void begin_with_received(core::time_point at);
   // Writes what the stream's queue has room for. True: nothing is left to be written.

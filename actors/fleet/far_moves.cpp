@@ -139,7 +139,7 @@ void far_owner::leave(const job_ptr& j) {
   j->where.reset();
   homeless_.emplace(j->job.id, j);
   j->taken = false;
-  j->scores = {};
+  j->scores = {.ending = std::move(j->scores.ending)};
   ++j->attempt;
 }
 
@@ -149,11 +149,8 @@ bool far_owner::ends_here(const job_ptr& j) {
     finish(j, j->ending(j->cancelled.value_or(core::finish_reason::cancel)));
   } else if (j->attempt >= 254) {
     fail(j, lost(j->moves));
-  } else if (j->received.size() >= j->job.max_tokens) {  // its ending alone was lost
-    if (j->job.prompt_logprobs)
-      fail(j, core::make_error(errc::unavailable, "the worker was lost with the logprobs of the prompt"));
-    else
-      finish(j, j->ending(core::finish_reason::length));
+  } else if (j->has_output() && !j->job.prompt_logprobs) {  // its ending alone was lost
+    finish(j, j->ending(core::finish_reason::length));
   } else if (!j->received.empty() && j->job.sampling.mirostat_mode != 0) {
     fail(j, core::make_error(errc::not_supported,
                              "the worker was lost, and a job with mirostat_mode cannot go on elsewhere"));

@@ -56,6 +56,7 @@ void far_owner::take_news(const wire::job_news& n) {
       write_or_wait(j);
       break;
     case far_job::news::unscored:
+      write_or_wait(j);
       ask_scores(j);
       break;
     case far_job::news::nothing:

@@ -148,7 +148,11 @@ far_owner::job_ptr far_owner::add(core::job job, job_stream::owner_end end, far_
 
 void far_owner::on(far_cancel& m) {
   const auto j = find(m.id);
-  if (!j || j->cancelled) return;
+  if (!j || j->cancelled || j->how) return;
+  if (j->scores.ending) {
+    j->take_ending();
+    return write_or_wait(j);
+  }
   j->cancelled = m.why;
   if (!j->where) return finish(j, j->ending(m.why));
   tell(j->where->worker, wire::cancel{j->name(), m.why});

@@ -1,6 +1,7 @@
 // How a gateway gets the logprobs of a far job's prompt. The job's ending says that they are computed. The
-// gateway fetches the logprobs piece by piece, and the worker tells the ending again once all are here. So a
-// job whose worker is lost meanwhile has not ended, and moves as every other one.
+// gateway holds the ending back, and fetches the logprobs piece by piece. A job whose worker is lost
+// meanwhile has not ended, and moves as every other one: its output and its ending stay, and the next worker
+// computes the logprobs again.
 #include <utility>
 
 #include "actors/fleet/far_owner.h"
@@ -18,14 +19,15 @@ void far_owner::ask_scores(const job_ptr& j) {
 
 // Where no piece came, the worker is asked for the ending again as for all news that are missing.
 void far_owner::on_scores(const job_ptr& j, std::uint8_t attempt, const bus::answer& a) {
-  if (j->attempt != attempt || !j->where || !find(j->job.id)) return;
+  if (j->attempt != attempt || !j->where || j->how || !find(j->job.id)) return;
   j->scores.asked = false;
   if (a.how != bus::answer::how::came) return;
   auto part = wire::read_score_part(a.bytes);
   if (!part || !j->take(std::move(*part))) return void(++now_.broken);
   j->heard = time_.now();
   if (!j->scores.whole) return ask_scores(j);
-  tell(j->where->worker, wire::again{name_, {{j->name(), static_cast<std::uint32_t>(j->received.size())}}});
+  j->take_ending();
+  write_or_wait(j);
 }
 
 }  // namespace weir::actors::fleet

@@ -1,4 +1,5 @@
 // Logprobs of a prompt come from a worker as they are computed there, in pieces, whatever the bus loses.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/fleet/score_frame.h"
@@ -35,9 +36,13 @@ struct scored_fleet : fleet_town {
     return r;
   }
   // What a worker says where no gateway is between.
-  scores right(const actors::request& r) {
+  std::shared_ptr<job_stream> undisturbed(const actors::request& r) {
     auto s = workers.back().service->submit(r, here.get_executor(), [] {});
     finish(s);
+    return s;
+  }
+  scores right(const actors::request& r) {
+    const auto s = undisturbed(r);
     REQUIRE(s->ended().prompt_logprobs);
     REQUIRE(s->ended().prompt_logprobs->size() == 249);
     return *s->ended().prompt_logprobs;
@@ -140,29 +145,57 @@ TEST_CASE("fleet scores: a worker that is killed between two pieces is followed 
     auto s = t.send(r);
     REQUIRE(t.here.run([&] { return *pieces == 2; }, seconds(30)));
     REQUIRE(!fleet_town::over(s));
+    CHECK(s->published() == tokens);  // the output does not wait for the logprobs
     t.workers.front().bus->kill();
     t.add();
     t.finish(s);
     CHECK(t.gateways.front().side->counts().moved == 1);
-    CHECK(s->published() == tokens);
+    CHECK(s->ended().reason == core::finish_reason::length);
+    CHECK(text_of(*s) == text_of(*t.undisturbed(r)));
     check_scores(*s, t.right(r));
     s.reset();
     t.check_empty();
   }
 }
 
-TEST_CASE("fleet scores: a job that is cancelled meanwhile ends, with those that came or without") {
+TEST_CASE("fleet scores: an ending by a stop string outlives the worker that said it") {
+  scored_fleet t(drawn_seed(523));
+  t.net->how.least = t.net->how.most = milliseconds(20);
+  auto r = scored_fleet::question(2, 100);
+  const std::string text = text_of(*t.undisturbed(r));
+  const auto letter = std::find_if(text.begin() + 8, text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  REQUIRE(letter != text.end());
+  r.stop = {std::string(1, *letter)};
+  auto right = t.undisturbed(r);
+  REQUIRE(right->ended().reason == core::finish_reason::stop);
+  const auto pieces = t.count_pieces();
+  auto s = t.send(r);
+  REQUIRE(t.here.run([&] { return *pieces == 2; }, seconds(30)));
+  t.workers.front().bus->kill();
+  t.add();
+  t.finish(s);
+  CHECK(t.gateways.front().side->counts().moved == 1);
+  CHECK(s->ended().reason == core::finish_reason::stop);
+  CHECK(s->ended().output_tokens == right->ended().output_tokens);
+  CHECK(text_of(*s) == text_of(*right));
+  check_scores(*s, t.right(r));
+  s.reset();
+  right.reset();
+  t.check_empty();
+}
+
+TEST_CASE("fleet scores: a job that is cancelled while they are fetched ends with its whole output") {
   scored_fleet t(drawn_seed(503));
   t.net->how.least = t.net->how.most = milliseconds(20);
   const auto pieces = t.count_pieces();
   auto s = t.send(scored_fleet::question(3, 30));
   REQUIRE(t.here.run([&] { return *pieces == 1; }, seconds(30)));
+  t.net->how.loss = 1;
   s->cancel();
-  t.net->how.loss = 0.5;
-  REQUIRE(t.here.run([&] { return fleet_town::over(s); }, seconds(60)));
+  REQUIRE(t.here.run([&] { return fleet_town::over(s); }, seconds(1)));
   CHECK(!s->ended().fault);
-  CHECK(s->published() <= 30);  // the last ones come with the ending, which is lost now and then
-  CHECK(s->published() >= 20);
+  CHECK(s->ended().reason == core::finish_reason::length);
+  CHECK(s->published() == 30);
   t.net->how = {};
   s.reset();
   t.check_empty();

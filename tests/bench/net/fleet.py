@@ -11,7 +11,9 @@ program that holds every piece back for so long, and that holds --loss of a hund
 more: the time after which TCP sends a lost segment again. Prints one line of JSON a kind of figure;
 docs/measurements/fleet.md has figures.
 """
-import argparse, json, os, random, signal, socket, statistics, subprocess, tempfile, threading, time
+import argparse, json, os, random, signal, socket, statistics, threading, time
+
+from processes import load, nats, ready, threads_cpu_s
 
 p = argparse.ArgumentParser()
 p.add_argument("build")
@@ -30,26 +32,6 @@ engine = ["--device", sim.partition("=")[2], "--max-batch", "1024", "--kv-tokens
 resend_s = 0.2
 ramp_s = 0.5
 endless = int(a.rate * (a.seconds + 60))  # tokens of an answer that outlives its round
-
-
-def start(words):
-    """A process of weir from its line «ready» on, and the address or name that the line has."""
-    child = subprocess.Popen([weir] + words + ["--log-level", "error"], stdout=subprocess.PIPE, text=True)
-    for line in child.stdout:
-        if "ready" in line:
-            return child, line.split()[-1] if words[0] == "worker" else line.split()[2]
-    raise SystemExit(f"weir {words[0]} ended with {child.wait()}")
-
-
-def nats():
-    folder = tempfile.mkdtemp(prefix="weir-fleet-")
-    child = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", folder],
-                             stderr=subprocess.DEVNULL)
-    file = os.path.join(folder, f"nats-server_{child.pid}.ports")
-    while not (os.path.exists(file) and os.path.getsize(file)):
-        time.sleep(0.01)
-    time.sleep(0.1)
-    return child, int(json.load(open(file))["nats"][0].rsplit(":", 1)[1])
 
 
 class Relay:
@@ -102,38 +84,13 @@ class Relay:
                 return
 
 
-def threads_cpu_s(pid):
-    """Of each thread, by name and to the nanosecond."""
-    out = {}
-    for t in os.listdir(f"/proc/{pid}/task"):
-        name = open(f"/proc/{pid}/task/{t}/comm").read().strip()
-        out[name] = out.get(name, 0) + int(open(f"/proc/{pid}/task/{t}/schedstat").read().split()[0]) / 1e9
-    return out
-
-
-def cpu_s(pid):
-    return sum(threads_cpu_s(pid).values())
-
-
-def load(url, streams, seconds, tokens, ramp_s=ramp_s):
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        subprocess.run([weir, "load", "--url", url.replace("http", "ws"), "--streams", str(streams),
-                        "--duration", str(seconds), "--warmup", str(ramp_s), "--ramp", str(ramp_s),
-                        "--prompt-tokens", "4", "--max-tokens", str(tokens), "--json", out.name],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        f = json.load(open(out.name))["figures"]
-        if f["errors"] or f["refused"]:
-            raise SystemExit(f"{f['errors']} errors, {f['refused']} refused")
-        return f
-
-
 def measured(url, watched):
     """The figures of one load, and the processor time of the watched processes in it."""
     before = {name: threads_cpu_s(pid) for name, pid in watched.items()}
-    f = load(url, a.streams, a.seconds, endless)
+    f = load(weir, url, a.streams, a.seconds, endless, ramp_s)
     spent = {name: {t: s - before[name].get(t, 0) for t, s in threads_cpu_s(pid).items()}
              for name, pid in watched.items()}
-    f["first_ms"] = load(url, 1, 2, 1, 0)["ttft_ms"]["p50"]
+    f["first_ms"] = load(weir, url, 1, 2, 1, 0)["ttft_ms"]["p50"]
     return f, spent
 
 
@@ -145,10 +102,10 @@ def beside_one_server():
     rounds = []
     broker, port = nats()
     relay = Relay(port) if a.delay_ms or a.loss else None
-    worker, _ = start(["worker", "--join", f"nats://127.0.0.1:{port}", *engine])
-    gateway, far = start(["gateway", "--join", f"nats://127.0.0.1:{relay.port if relay else port}",
+    worker, _ = ready(weir, ["worker", "--join", f"nats://127.0.0.1:{port}", *engine])
+    gateway, far = ready(weir, ["gateway", "--join", f"nats://127.0.0.1:{relay.port if relay else port}",
                           "--model", sim, "--listen", "127.0.0.1:0"])
-    server, near = start(["serve", *engine, "--listen", "127.0.0.1:0", "--queue", "1024"])
+    server, near = ready(weir, ["serve", *engine, "--listen", "127.0.0.1:0", "--queue", "1024"])
     time.sleep(2)
     try:
         for i in range(a.rounds):
@@ -179,16 +136,16 @@ def killed():
     """The longest gap of each stream whose worker is killed with -9, and what was lost."""
     broker, port = nats()
     join = ["--join", f"nats://127.0.0.1:{port}"]
-    gateway, url = start(["gateway", *join, "--model", sim, "--listen", "127.0.0.1:0"])
-    keeper, _ = start(["worker", *join, *engine])
+    gateway, url = ready(weir, ["gateway", *join, "--model", sim, "--listen", "127.0.0.1:0"])
+    keeper, _ = ready(weir, ["worker", *join, *engine])
     out = []
     try:
         for _ in range(a.kills):
-            victim, _ = start(["worker", *join, *engine])
+            victim, _ = ready(weir, ["worker", *join, *engine])
             time.sleep(1)
             timer = threading.Timer(5, lambda: (victim.send_signal(signal.SIGKILL), victim.wait()))
             timer.start()
-            f = load(url, a.streams, 8, endless)
+            f = load(weir, url, a.streams, 8, endless, ramp_s)
             timer.join()
             out.append(f)
             time.sleep(1)

@@ -10,7 +10,9 @@ gateway in every step, and a board to all four times a second. Prints one line o
 second that came, of those that were to come, and the cores that all servers take together. The first
 --seconds are not counted. docs/measurements/fleet.md has figures.
 """
-import argparse, json, os, socket, subprocess, tempfile, time
+import argparse, json, os, socket, subprocess, time
+
+from processes import cpu_s
 
 p = argparse.ArgumentParser()
 p.add_argument("build")
@@ -44,11 +46,6 @@ def cluster():
                 time.sleep(0.05)
     time.sleep(1)  # for the routes
     return children, [f"nats://127.0.0.1:{c}" for c in clients]
-
-
-def cpu_s(pid):
-    return sum(int(open(f"/proc/{pid}/task/{t}/schedstat").read().split()[0]) for t in
-               os.listdir(f"/proc/{pid}/task")) / 1e9
 
 
 def one(workers):
