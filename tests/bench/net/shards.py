@@ -8,9 +8,10 @@ Wants more cores than threads of the gateway, workers, harness and NATS together
 Each round starts, for each number of threads, a server of NATS, the workers with the simulated device and a
 gateway, and loads the gateway with all streams. A stream that is behind gets several tokens a frame, so that
 tokens alone would not show the limit. Prints one line of JSON a number of threads: medians of frames and
-tokens a second, and the cores that each thread of the gateway took; docs/measurements/fleet.md has figures.
+tokens a second, and the cores that each kind of the gateway's threads took from the first connection to the
+last; docs/measurements/fleet.md has figures.
 """
-import argparse, json, os, statistics
+import argparse, json, os, statistics, time
 
 from processes import load, nats, ready, threads_cpu_s
 
@@ -42,11 +43,12 @@ def one(threads):
         gateway, url = ready(weir, ["gateway", *join, "--model", f"sim={device}", "--listen", "127.0.0.1:0",
                                     "--io-threads", str(threads), "--max-jobs", "8192"])
         children.append(gateway)
-        before = threads_cpu_s(gateway.pid)
+        before, began = threads_cpu_s(gateway.pid), time.monotonic()
         f = load(weir, url, a.streams, a.seconds, endless, ramp_s, a.harness)
-        took = a.seconds + ramp_s
+        took = time.monotonic() - began
         cores = {t: (s - before.get(t, 0)) / took for t, s in threads_cpu_s(gateway.pid).items()}
-        return {"frames_per_s": f["frames"] / a.seconds, "tokens_per_s": f["tokens"] / a.seconds,
+        return {"frames_per_s": f["frames"] / f["duration_s"], "tokens_per_s": f["output_throughput"],
+                "cores of the harness": f["client_cpu"] * a.harness,
                 **{f"cores {t}": c for t, c in sorted(cores.items()) if c > 0.02}}
     finally:
         for child in reversed(children):
