@@ -100,7 +100,7 @@ describe("a model that loads, on the real server", { skip: no_real }, () => {
     await connected(page);
     const there = page.locator("#model option[value=big]");
     await there.waitFor({ state: "attached", timeout: 200_000 }); // the machine may have other things to do
-    assert.ok(await page.locator("#loading").isHidden());
+    await page.locator("#loading").waitFor({ state: "hidden" }); // its news come by another request
   });
 });
 
