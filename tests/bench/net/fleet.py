@@ -6,13 +6,13 @@
 
 Each round loads `weir serve` and then a fleet (a server of NATS, a gateway and a worker) with the same
 streams of the simulated device, in an order that alternates. Then a gateway and two workers have one of
-the workers killed, --kills times. With --delay-ms the gateway reaches NATS through a relay of this
-program that holds every piece back for so long, and that holds --loss of a hundred pieces back for 200 ms
-more: the time after which TCP sends a lost segment again. Prints one line of JSON a kind of figure;
-docs/measurements/fleet.md has figures.
+the workers killed, --kills times. With --delay-ms or --loss NATS and the worker are in a box of their own
+(boxes.py, as root), to which a packet takes so long, or gets lost, so many of a hundred. Prints one line of
+JSON a kind of figure; docs/measurements/fleet.md has figures.
 """
-import argparse, json, os, random, signal, socket, statistics, threading, time
+import argparse, json, os, signal, statistics, threading, time
 
+from boxes import Boxes, Secrets
 from processes import load, nats, ready, threads_cpu_s
 
 p = argparse.ArgumentParser()
@@ -28,69 +28,19 @@ a = p.parse_args()
 
 weir = os.path.join(a.build, "weir")
 sim = f"sim=sim:rate={a.rate},prefill=100000000"
+sample = os.path.join(os.path.dirname(__file__), "../../../docs/fleet/nats-server.conf")
 engine = ["--device", sim.partition("=")[2], "--max-batch", "1024", "--kv-tokens", "30000000"]
-resend_s = 0.2
 ramp_s = 0.5
 endless = int(a.rate * (a.seconds + 60))  # tokens of an answer that outlives its round
 
 
-class Relay:
-    """TCP to 127.0.0.1:port, each piece later by the delay, some by the time of a repeated segment more."""
-
-    def __init__(self, port):
-        self.to = port
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.create_connection(("127.0.0.1", self.to))
-            for one, other in ((client, server), (server, client)):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
-
-    def carry(self, one, other):
-        pieces, more = [], threading.Condition()
-
-        def send():
-            while True:
-                with more:
-                    while not pieces:
-                        more.wait()
-                    at, piece = pieces.pop(0)
-                time.sleep(max(0.0, at - time.monotonic()))
-                if not piece:
-                    return other.shutdown(socket.SHUT_WR)
-                try:
-                    other.sendall(piece)
-                except OSError:
-                    return
-
-        threading.Thread(target=send, daemon=True).start()
-        last = 0.0
-        while True:
-            try:
-                piece = one.recv(65536)
-            except OSError:
-                piece = b""
-            lost = random.random() * 100 < a.loss
-            last = max(last, time.monotonic() + a.delay_ms / 1000 + (resend_s if lost else 0))
-            with more:
-                pieces.append((last, piece))
-                more.notify()
-            if not piece:
-                return
-
-
-def measured(url, watched):
+def measured(url, watched, at):
     """The figures of one load, and the processor time of the watched processes in it."""
     before = {name: threads_cpu_s(pid) for name, pid in watched.items()}
-    f = load(weir, url, a.streams, a.seconds, endless, ramp_s)
+    f = load(weir, url, a.streams, a.seconds, endless, ramp_s, at=at)
     spent = {name: {t: s - before[name].get(t, 0) for t, s in threads_cpu_s(pid).items()}
              for name, pid in watched.items()}
-    f["first_ms"] = load(weir, url, 1, 2, 1, 0)["ttft_ms"]["p50"]
+    f["first_ms"] = load(weir, url, 1, 2, 1, 0, at=at)["ttft_ms"]["p50"]
     return f, spent
 
 
@@ -100,23 +50,31 @@ def owner_s(spent):
 
 def beside_one_server():
     rounds = []
-    broker, port = nats()
-    relay = Relay(port) if a.delay_ms or a.loss else None
-    worker, _ = ready(weir, ["worker", "--join", f"nats://127.0.0.1:{port}", *engine])
-    gateway, far = ready(weir, ["gateway", "--join", f"nats://127.0.0.1:{relay.port if relay else port}",
-                          "--model", sim, "--listen", "127.0.0.1:0"])
-    server, near = ready(weir, ["serve", *engine, "--listen", "127.0.0.1:0", "--queue", "1024"])
+    here = there = ()
+    if a.delay_ms or a.loss:
+        boxes, secrets = Boxes(a.delay_ms, a.loss), Secrets()
+        here, there = boxes.client, boxes.server
+        broker, port = nats(["-c", sample], secrets.environment, there)
+        join = {role: secrets.join(role, port) for role in ("worker", "gateway")}
+    else:
+        broker, port = nats()
+        join = dict.fromkeys(("worker", "gateway"), ["--join", f"nats://127.0.0.1:{port}"])
+    worker, _ = ready(weir, ["worker", *join["worker"], *engine], there)
+    gateway, far = ready(weir, ["gateway", *join["gateway"], "--model", sim, "--listen", "127.0.0.1:0"], here)
+    server, near = ready(weir, ["serve", *engine, "--listen", "127.0.0.1:0", "--queue", "1024"], here)
     time.sleep(2)
     try:
         for i in range(a.rounds):
             both = [("serve", near, {"serve": server.pid}),
                     ("fleet", far, {"gateway": gateway.pid, "worker": worker.pid, "nats": broker.pid})]
-            got = {name: measured(url, watched) for name, url, watched in (both if i % 2 else both[::-1])}
+            got = {name: measured(url, watched, here) for name, url, watched in (both if i % 2 else both[::-1])}
             (one, one_s), (many, many_s) = got["serve"], got["fleet"]
             steps = a.rate * (a.seconds + ramp_s)
             rounds.append({
                 "added_p50_ms": many["added_jitter_ms"]["p50"] - one["added_jitter_ms"]["p50"],
                 "added_p99_ms": many["added_jitter_ms"]["p99"] - one["added_jitter_ms"]["p99"],
+                "gap_p99_ms": many["itl_ms"]["p99"],
+                "longest_gap_ms": many["gap_max_ms"]["max"],
                 "first_token_p50_ms": many["first_ms"] - one["first_ms"],
                 "frames_a_cpu_s_serve": one["frames"] / sum(one_s["serve"].values()),
                 "frames_a_cpu_s_gateway": many["frames"] / sum(many_s["gateway"].values()),
