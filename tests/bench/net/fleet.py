@@ -67,7 +67,8 @@ def beside_one_server():
         for i in range(a.rounds):
             both = [("serve", near, {"serve": server.pid}),
                     ("fleet", far, {"gateway": gateway.pid, "worker": worker.pid, "nats": broker.pid})]
-            got = {name: measured(url, watched, here) for name, url, watched in (both if i % 2 else both[::-1])}
+            in_turns = both if i % 2 else both[::-1]
+            got = {name: measured(url, watched, here) for name, url, watched in in_turns}
             (one, one_s), (many, many_s) = got["serve"], got["fleet"]
             steps = a.rate * (a.seconds + ramp_s)
             rounds.append({
