@@ -37,6 +37,15 @@ std::shared_ptr<mask_pool> make_mask_pool(const owner_options& o) {
   return std::make_shared<mask_pool>(o.mask_threads, o.models * o.max_batch);
 }
 
+// Gives `done` the owner's answer on `ex`, or an error where the owner is gone.
+template <class Result>
+auto owner_answer(const executor& ex, std::function<void(Result)> done) {
+  return asio::bind_executor(ex, [done = std::move(done)](boost::system::error_code lost, Result r) {
+    if (!lost) return done(std::move(r));
+    done(core::make_error(core::errc::internal, "the owner of the device is gone: {}", lost.message()));
+  });
+}
+
 }  // namespace
 
 gpu_owner::gpu_owner(owner_options o, const timekeeper& time, shared_by_owners shared,
@@ -68,14 +77,7 @@ gpu_owner::~gpu_owner() { mail_.stop(); }
 
 void gpu_owner::open(model_spec spec, model_progress progress, executor ex,
                      std::function<void(opened)> done) {
-  mail_.ask<load_model>(
-      asio::bind_executor(ex,
-                          [done = std::move(done)](boost::system::error_code lost, opened r) {
-                            if (!lost) return done(std::move(r));
-                            done(core::make_error(core::errc::internal, "the owner of the device is gone: {}",
-                                                  lost.message()));
-                          }),
-      std::move(spec), std::move(progress));
+  mail_.ask<load_model>(owner_answer(ex, std::move(done)), std::move(spec), std::move(progress));
 }
 
 void gpu_owner::close(engine_id engine, executor ex, std::function<void(core::engine_totals)> done) {
@@ -94,25 +96,11 @@ void gpu_owner::wake(engine_id engine, executor ex, napped done) {
 }
 
 void gpu_owner::ask_nap(engine_id engine, nap what, executor ex, napped done) {
-  mail_.ask<nap_engine>(
-      asio::bind_executor(ex,
-                          [done = std::move(done)](boost::system::error_code lost, core::result<> r) {
-                            if (!lost) return done(std::move(r));
-                            done(core::make_error(core::errc::internal, "the owner of the device is gone: {}",
-                                                  lost.message()));
-                          }),
-      engine, what);
+  mail_.ask<nap_engine>(owner_answer(ex, std::move(done)), engine, what);
 }
 
 void gpu_owner::resize(engine_id engine, std::uint32_t pages, executor ex, napped done) {
-  mail_.ask<resize_engine>(
-      asio::bind_executor(ex,
-                          [done = std::move(done)](boost::system::error_code lost, core::result<> r) {
-                            if (!lost) return done(std::move(r));
-                            done(core::make_error(core::errc::internal, "the owner of the device is gone: {}",
-                                                  lost.message()));
-                          }),
-      engine, pages);
+  mail_.ask<resize_engine>(owner_answer(ex, std::move(done)), engine, pages);
 }
 
 void gpu_owner::set_share(engine_id engine, double weight) { mail_.tell(actors::set_share(engine, weight)); }

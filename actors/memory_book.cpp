@@ -16,12 +16,17 @@ bool is_enough(const core::memory_plan& p) {
          std::ranges::all_of(p.models, [](const core::planned_model& m) { return m.pages >= m.floor; });
 }
 
+// The pools of a device that give way. `left_with`: the pages of each then; empty: none gives way.
+void add_gives(std::vector<pool_change>& to, const std::string& device,
+               std::span<const core::giving_pool> pools, std::span<const std::uint64_t> left_with) {
+  for (std::size_t i = 0; i < left_with.size(); ++i)
+    if (const auto& pool = pools[i]; left_with[i] < pool.pages)
+      to.push_back({device, pool.model, pool.grant, pool.pages, left_with[i]});
+}
+
 std::vector<pool_change> gives_of(const core::memory_plan& p) {
   std::vector<pool_change> out;
-  for (const auto& d : p.devices)
-    for (std::size_t i = 0; i < d.left_with.size(); ++i)
-      if (const auto& pool = d.pools[i]; d.left_with[i] < pool.pages)
-        out.push_back({d.name, pool.model, pool.grant, pool.pages, d.left_with[i]});
+  for (const auto& d : p.devices) add_gives(out, d.name, d.pools, d.left_with);
   return out;
 }
 
@@ -233,9 +238,7 @@ core::result<std::vector<pool_change>> memory_book::gives_for_wake(const memory_
     if (!left_with)
       return core::make_error(core::errc::does_not_fit,
                               "{} lacks {} bytes for the weights and pages of a wake", device, bytes - free);
-    for (std::size_t i = 0; i < pools.size(); ++i)
-      if ((*left_with)[i] < pools[i].pages)
-        out.push_back({device, pools[i].model, pools[i].grant, pools[i].pages, (*left_with)[i]});
+    add_gives(out, device, pools, *left_with);
   }
   return out;
 }

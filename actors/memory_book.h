@@ -56,7 +56,7 @@ class memory_book {
               std::uint64_t sleep_bytes = 0);
 
   // Plans loads (load_step::host is an index of the hosts) as if the models of `leaving` had gone, and those
-  // of `sleeping` slept. Pools give way (core/memory/plan.h).
+  // of `sleeping` slept. The plan also says which pools of loaded models give way (core/memory/plan.h).
   using planned = boost::system::result<core::memory_plan, order_error>;
   planned plan(std::span<const load_step> loads, const std::set<std::string>& leaving,
                const std::set<std::string>& sleeping = {});
@@ -84,14 +84,15 @@ class memory_book {
 
   // ---- pools that change their size (pools.h)
 
-  // How many pages of a place are in use now: its pool gives no more than the others.
+  // Takes note of how many pages of a place are in use now. A pool that gives way keeps these.
   void note_used(const memory_promise& p, std::size_t place, std::uint64_t pages);
   // A pool has so many pages from now on. Error: does_not_fit where it grows by more than is free, or the
   // promise is gone; nothing has changed then.
   core::result<void> resize(const pool_change& c, std::uint64_t pages);
   // What pools have to give so that a model can wake. Error: does_not_fit, with the numbers.
   core::result<std::vector<pool_change>> gives_for_wake(const memory_promise& p) const;
-  // The pool that grows next, into memory that is free; none of `barred`. nullopt: none can.
+  // Returns which pool grows next, into memory that is free. Pools of `barred` are left out. nullopt: no pool
+  // can grow.
   using pool_key = std::pair<std::string, core::ledger::grant_id>;
   std::optional<pool_change> next_growth(const std::set<pool_key>& barred) const;
 

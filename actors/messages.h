@@ -98,7 +98,7 @@ struct resize_engine {
   resize_engine(engine_id e, std::uint32_t p, reply<result> a) : engine(e), pages(p), answer(std::move(a)) {}
 };
 
-// The loader is done with the change of a pool.
+// The loader's thread has changed the size of a pool, or has failed to.
 struct pages_set {
   engine_id engine;
   std::shared_ptr<pool_change_word> change;

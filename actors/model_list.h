@@ -60,7 +60,7 @@ struct known_model {
   std::optional<core::duration> last_wake;  // at level host: how long the last one took that ended well
   std::uint64_t asleep_bytes = 0;           // of host memory, held for its sleep
   std::vector<std::uint64_t> pool_pages;    // of each place that was loaded, also while it sleeps
-  // Times that a pool of it gave way and grew, and the pages of all of them together.
+  // How often pools of this model gave way and grew, and the pages that all those changes gave and took.
   std::uint64_t gave_way = 0, grew = 0, pages_given = 0, pages_taken = 0;
   std::shared_ptr<model_use> use = std::make_shared<model_use>();  // never null
   // What checks and tokenizes requests: also while it sleeps. Null: it was not loaded.

@@ -70,7 +70,7 @@ struct model_status {
   // Sleeps and wakes that ended well, those that failed, and how long the last wake took that ended well.
   std::uint64_t sleeps = 0, wakes = 0, nap_failures = 0;
   std::optional<double> last_wake_s;
-  // Times that a pool of it gave pages to another model, and that one grew; and these pages.
+  // How often pools of this model gave way and grew, and the pages that all those changes gave and took.
   std::uint64_t gave_way = 0, grew = 0, pages_given = 0, pages_taken = 0;
 };
 

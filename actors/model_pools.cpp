@@ -1,9 +1,9 @@
 // The registry's steps for pools of pages: they give way to a model that is loaded or woken, and grow again.
 //
-// Pools give way first, before any model leaves: cached pages cost less than a load. Each gives by whole
-// steps and keeps its floor and what is in use (core/memory/pools.h). A pool that cannot is asked once more,
-// with what it has in use by then, and then the order fails with the numbers. Pools grow behind all orders,
-// while no request waits for a model.
+// Pools give way before any model leaves, since cached pages cost less than a load. Each pool gives whole
+// steps, and keeps its floor and the pages that are in use (core/memory/pools.h). Where a pool cannot give
+// what the plan says, the plan is made once more with the pages that are in use by then; where that fails,
+// too, the order fails with the numbers. Pools grow once no order and no request waits for a model.
 #include <utility>
 
 #include "actors/model_steps.h"

@@ -29,11 +29,12 @@ class pool_changes {
   bool has(engine_id id) const noexcept;
   bool empty() const noexcept { return all_.empty(); }
 
-  // Asks engines that have not let go yet. Those that have are given to `by`, which tells `to`. Where an
-  // engine cannot or its time is over, it has its pages again, and the change is answered with the error.
-  // Returns when to call it again; the end of time where none waits. To be called after each step, too.
+  // Asks the engines that have not let go of their pages yet. The changes of engines that have are given to
+  // `by`, which tells `to`. Where an engine cannot let go, or its time is over, the engine uses its pages
+  // again, and the change is answered with the error. Returns the time of the next call, or the end of time
+  // where no change waits. REQUIRES: also called after each step of an engine
   core::time_point advance(core::time_point now, const finder& find, loader& by, const ref<owner_msg>& to);
-  // The loader is done with a pool. Returns the error where the device has failed.
+  // Ends the change that the loader's thread has made. Returns the error where the device has failed.
   std::optional<core::error> end(pages_set& m, const finder& find);
 
   // The engine is about to go: from here on the loader's thread does not use it. Waits for a call of

@@ -65,8 +65,9 @@ struct far_job {
 
   // Whether all of the output was received.
   bool has_output() const { return scores.ending || received.size() >= job.max_tokens; }
-  // The order for a worker: the job goes on behind what was received. Of an output that is here as a whole
-  // the worker draws the last token again, since a job that goes on has one to come.
+  // The order for a worker: the job goes on behind what was received. Where the whole output was received,
+  // the order leaves out the last token, and the worker draws that token again: a job that goes on needs at
+  // least one token to draw.
   core::fleet::job_order order(const std::string& gateway) const;
 
   enum class news { fresh, nothing, gap, unscored };

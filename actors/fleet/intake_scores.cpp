@@ -8,7 +8,8 @@ namespace weir::actors::fleet {
 
 namespace wire = core::fleet;
 
-// Who is not answered asks again: the job has not ended or is gone, or the second has had its bytes.
+// A gateway that gets no answer asks again. The worker does not answer while the job runs, once the job is
+// gone, and where the bytes of this second are used up.
 void intake::give_scores(const bus::message& m) {
   const auto wish = wire::read_score_wish(m.bytes);
   if (!wish || m.answer_to.empty()) return void(++now_.broken);

@@ -165,13 +165,8 @@ constexpr std::uint64_t kinds = 30;
 job of_kind(const engine_rig& rig, std::uint64_t kind, std::uint32_t vocab) {
   std::mt19937 random(static_cast<unsigned>(kind - kind % 3) * 977 + 5);
   auto j = rig.job(kind, 1 + random() % 60, 1);
-  std::vector<token_id> text;
   const std::uint64_t source = random() % 3;
-  for (std::size_t i = 0, n = random() % 180; i < n; ++i)
-    text.push_back(static_cast<token_id>((source * 101 + i * i + 3 * i) % vocab));
-  for (std::size_t i = 0, n = 1 + random() % 40; i < n; ++i)
-    text.push_back(static_cast<token_id>(random() % vocab));
-  j.prompt = std::move(text);
+  j.prompt = shared_prompt(random, source, 180, 40, vocab);
   j.sampling.temperature = kind % 5 == 0 ? 0.0f : 0.8f;
   if (kind % 4 == 1) j.sampling.repetition_penalty = 1.2f;
   j.ignore_eos = true;

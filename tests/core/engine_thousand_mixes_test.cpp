@@ -70,13 +70,7 @@ bench of_widths(std::shared_ptr<const weir::kernels::backend> backend, std::uint
 job of_kind(const engine_rig& rig, std::uint64_t kind) {
   std::mt19937 random(static_cast<unsigned>(kind) * 977 + 5);
   auto j = rig.job(kind, 1 + random() % 40, 1);
-  std::vector<token_id> text;
-  const std::uint64_t source = kind % 3;
-  for (std::size_t i = 0, n = random() % 200; i < n; ++i)
-    text.push_back(static_cast<token_id>((source * 101 + i * i + 3 * i) % 256));
-  for (std::size_t i = 0, n = 1 + random() % 40; i < n; ++i)
-    text.push_back(static_cast<token_id>(random() % 256));
-  j.prompt = std::move(text);
+  j.prompt = shared_prompt(random, kind % 3, 200, 40, 256);
   j.sampling.temperature = kind % 3 == 0 ? 0.0f : 0.8f;
   if (kind % 4 == 1) j.sampling.repetition_penalty = 1.2f;
   j.ignore_eos = true;

@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "core/engine.h"
 #include "core/grammar/masks/job_mask.h"
@@ -15,6 +17,18 @@
 #include "tests/support/toy_tokenizer.h"
 
 namespace weir::tests {
+
+// A prompt of tokens below `vocab`: fewer than `shared` tokens of the text with number `source`, and a random
+// tail of 1 to `tail` tokens.
+inline std::vector<core::token_id> shared_prompt(std::mt19937& random, std::uint64_t source, unsigned shared,
+                                                 unsigned tail, std::uint32_t vocab) {
+  std::vector<core::token_id> out;
+  for (std::size_t i = 0, n = random() % shared; i < n; ++i)
+    out.push_back(static_cast<core::token_id>((source * 101 + i * i + 3 * i) % vocab));
+  for (std::size_t i = 0, n = 1 + random() % tail; i < n; ++i)
+    out.push_back(static_cast<core::token_id>(random() % vocab));
+  return out;
+}
 
 inline core::engine_config small_config() {
   core::engine_config c;

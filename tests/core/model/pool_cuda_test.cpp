@@ -63,13 +63,8 @@ std::unique_ptr<engine_rig> make(const backend_ptr& on, std::uint32_t pages, std
 job of_kind(const engine_rig& rig, std::uint64_t kind) {
   std::mt19937 random(static_cast<unsigned>(kind - kind % 3) * 977 + 5);
   auto j = rig.job(kind, 20 + random() % 200, 1);
-  std::vector<token_id> text;
   const std::uint64_t source = random() % 4;
-  for (std::size_t i = 0, n = random() % 600; i < n; ++i)
-    text.push_back(static_cast<token_id>((source * 101 + i * i + 3 * i) % 512));
-  for (std::size_t i = 0, n = 1 + random() % 500; i < n; ++i)
-    text.push_back(static_cast<token_id>(random() % 512));
-  j.prompt = std::move(text);
+  j.prompt = shared_prompt(random, source, 600, 500, 512);
   j.sampling.temperature = kind % 5 == 0 ? 0.0f : 0.8f;
   j.ignore_eos = true;
   return j;
